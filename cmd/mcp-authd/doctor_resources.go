@@ -52,6 +52,7 @@ func (d *doctor) rules(ctx context.Context) {
 	if !d.current {
 		return
 	}
+	d.providerGroups(ctx)
 	rules, err := d.service().AccessRules(ctx)
 	if err != nil || len(rules) == 0 {
 		if err != nil {
@@ -78,6 +79,22 @@ func (d *doctor) rules(ctx context.Context) {
 	}
 	if len(found) == 0 {
 		d.ok("access rules", "each lets somebody in (%s)", label.Count(len(rules), "rule", "rules"))
+	}
+}
+
+// providerGroups looks for groups whose members a provider would have to name that is not configured.
+func (d *doctor) providerGroups(ctx context.Context) {
+	groups, err := d.app.store.ListProviderGroups(ctx)
+	if err != nil {
+		d.fail("groups", "", "the provider groups cannot be read: %s", oneLine(err))
+		return
+	}
+	var connectors []string
+	for _, c := range d.app.config.ThirdParty {
+		connectors = append(connectors, c.ID)
+	}
+	for _, what := range admin.ProviderGroupFindings(groups, connectors) {
+		d.warn("groups", "see: mcp-authd group list", "%s", what)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,43 +17,79 @@ func newGroupCommand(s std) *cobra.Command {
 		newGroupRemove(s), newGroupDelete(s))
 }
 
+// providerFlags name a group at a provider.
+type providerFlags struct{ in admin.ProviderMembers }
+
+func (f *providerFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.in.Provider, "provider", "", "with --provider-group: the id of the provider")
+	c.Flags().StringVar(&f.in.ProviderGroup, "provider-group", "", "all people whom the provider names in this group")
+	c.MarkFlagsRequiredTogether("provider", "provider-group")
+}
+
+// who names the people that were put into a group, or taken out of it.
+func who(users []string, of admin.ProviderMembers) string {
+	if of.Provider != "" {
+		people := fmt.Sprintf("the people in the group %q of %s", of.ProviderGroup, of.Provider)
+		users = append(slices.Clone(users), people)
+	}
+	return strings.Join(users, ", ")
+}
+
+// size says how many members a group has.
+func size(g admin.Group) string {
+	out := label.Count(g.Members, "member", "members")
+	if n := len(g.ProviderGroups); n > 0 {
+		out += " and " + label.Count(n, "provider group", "provider groups")
+	}
+	return out
+}
+
 func newGroupAdd(s std) *cobra.Command {
 	var out answering
+	var f providerFlags
 	var in admin.GroupMembers
 	return callerCommand(s, admin.GroupAdd, &cobra.Command{
 		Use: "NAME [USER...]", Args: cobra.MinimumNArgs(1),
-		Example: "editors bob carol\nreaders --description \"may read everything\"",
+		Example: "editors bob carol\nreaders --description \"may read everything\"\n" +
+			"staff --provider okta --provider-group engineering",
 	}, func(c *cobra.Command) {
 		out.add(c)
+		f.add(c)
 		c.Flags().StringVar(&in.Description, "description", "", "of a new group: what it is for")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
-		in.Group, in.Users = args[0], args[1:]
+		in.Group, in.Users, in.ProviderMembers = args[0], args[1:], f.in
 		g, err := admin.GroupAdd.Do(c.Context(), by, in)
 		if err != nil {
 			return err
 		}
-		what := "added " + strings.Join(g.Users, ", ") + " to"
-		switch {
-		case g.Created && len(g.Users) > 0:
-			what = "added " + strings.Join(g.Users, ", ") + " to the new"
-		case g.Created:
-			what = "made the"
+		what := "made the"
+		if added := who(g.Users, g.ProviderMembers); added != "" {
+			what = "added " + added + " to"
+			if g.Created {
+				what += " the new"
+			}
 		}
-		return out.print(s, g, "%s group %s (%s)", what, g.Name, label.Count(g.Members, "member", "members"))
+		return out.print(s, g, "%s group %s (%s)", what, g.Name, size(g.Group))
 	})
 }
 
 func newGroupRemove(s std) *cobra.Command {
 	var out answering
+	var f providerFlags
 	return callerCommand(s, admin.GroupRemove, &cobra.Command{
-		Use: "NAME USER...", Args: cobra.MinimumNArgs(2), Example: "editors bob",
-	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
-		g, err := admin.GroupRemove.Do(c.Context(), by, admin.GroupLeavers{Group: args[0], Users: args[1:]})
+		Use: "NAME [USER...]", Args: cobra.MinimumNArgs(1),
+		Example: "editors bob\nstaff --provider okta --provider-group engineering",
+	}, func(c *cobra.Command) {
+		out.add(c)
+		f.add(c)
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
+		in := admin.GroupLeavers{Group: args[0], Users: args[1:], ProviderMembers: f.in}
+		g, err := admin.GroupRemove.Do(c.Context(), by, in)
 		if err != nil {
 			return err
 		}
-		return out.print(s, g, "took %s out of group %s (%s left)", strings.Join(g.Users, ", "), g.Name,
-			label.Count(g.Members, "member", "members"))
+		taken := who(g.Users, g.ProviderMembers)
+		return out.print(s, g, "took %s out of group %s (%s left)", taken, g.Name, size(g.Group))
 	})
 }
 
@@ -88,9 +125,13 @@ func newGroupList(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, all.Items)
 			}
-			t := newTable(s.out, "GROUP", "MEMBERS", "CREATED", "DESCRIPTION")
+			t := newTable(s.out, "GROUP", "MEMBERS", "PROVIDER GROUPS", "CREATED", "DESCRIPTION")
 			for _, g := range all.Items {
-				t.row(g.Name, strconv.Itoa(g.Members), moment(g.CreatedAt), g.Description)
+				var provided []string
+				for _, p := range g.ProviderGroups {
+					provided = append(provided, p.String())
+				}
+				t.row(g.Name, strconv.Itoa(g.Members), strings.Join(provided, ", "), moment(g.CreatedAt), g.Description)
 			}
 			return t.flush()
 		})
@@ -112,6 +153,9 @@ func newGroupShow(s std) *cobra.Command {
 			printFields(s.out, "group", g.Name, "description", g.Description, "created", moment(g.CreatedAt))
 			for _, u := range g.Users {
 				printFields(s.out, "member", u.Name)
+			}
+			for _, p := range g.ProviderGroups {
+				printFields(s.out, "provider group", p.String())
 			}
 			for _, r := range g.Rules {
 				printFields(s.out, "access", r.Resource+": "+r.String())

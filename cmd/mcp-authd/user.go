@@ -185,6 +185,9 @@ func newUserShow(s std) *cobra.Command {
 			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v.User), "created", moment(v.CreatedAt),
 				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail, "groups",
 				strings.Join(v.Groups, " "), "grants", toApplications(v.Count()))
+			for _, g := range v.ProviderGroups {
+				printFields(s.out, "by provider", g.Group+" ("+g.String()+")")
+			}
 			for _, a := range v.Access {
 				what := cmp.Or(strings.Join(a.Scopes, " "), "nothing")
 				printFields(s.out, "access", a.Resource+": "+what+" ("+a.By+")")

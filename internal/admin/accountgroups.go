@@ -17,8 +17,19 @@ type Group struct {
 	Name        string    `json:"group"`
 	Description string    `json:"description,omitempty"`
 	CreatedAt   time.Time `json:"created_at"`
-	Members     int       `json:"members" jsonschema:"how many accounts are in it"`
+	Members     int       `json:"members" jsonschema:"how many accounts were put into it"`
+	// ProviderGroups are those whose people are members besides.
+	ProviderGroups []ProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups at providers whose people are members too"`
 }
+
+// ProviderGroup is a group at an identity provider.
+type ProviderGroup struct {
+	Provider string `json:"provider" jsonschema:"the id of the provider"`
+	Name     string `json:"provider_group" jsonschema:"the group, as the provider's groups claim names it"`
+}
+
+// String returns the provider and its group, such as okta: engineering.
+func (g ProviderGroup) String() string { return g.Provider + ": " + g.Name }
 
 // GroupName names a group.
 type GroupName struct {
@@ -39,22 +50,31 @@ type GroupDetails struct {
 	Rules []Rule        `json:"rules"`
 }
 
-// GroupMembers are accounts to be put into a group.
+// GroupMembers are accounts, and people of a provider, to be put into a group.
 type GroupMembers struct {
 	Group       string   `json:"group" jsonschema:"the name of the group, of small letters, digits and - . _"`
 	Users       []string `json:"users,omitempty" jsonschema:"names of the accounts to put into it"`
 	Description string   `json:"description,omitempty" jsonschema:"of a new group: what it is for"`
+	ProviderMembers
+}
+
+// ProviderMembers are the people in a group at a provider.
+type ProviderMembers struct {
+	Provider      string `json:"provider,omitempty" jsonschema:"with provider_group: the id of the provider"`
+	ProviderGroup string `json:"provider_group,omitempty" jsonschema:"whom the provider names in this group (its claim groups) is a member"`
 }
 
 // GroupLeavers are accounts to be taken out of a group.
 type GroupLeavers struct {
 	Group string   `json:"group" jsonschema:"the name of the group"`
-	Users []string `json:"users" jsonschema:"names of the accounts to take out of it"`
+	Users []string `json:"users,omitempty" jsonschema:"names of the accounts to take out of it"`
+	ProviderMembers
 }
 
 // GroupChanged is a group after a change.
 type GroupChanged struct {
 	Group
+	ProviderMembers
 	Created bool     `json:"created,omitempty" jsonschema:"the group is new"`
 	Users   []string `json:"users,omitempty" jsonschema:"the accounts that were put in or taken out"`
 }
@@ -64,7 +84,9 @@ var (
 	GroupAdd = define(Spec{
 		Name: "group add", Method: "POST", Path: "/groups", Fresh: true,
 		Summary: "Put accounts into a group, which is made when it is new",
-		Details: "Rules say what the members of a group may have at an MCP server: rule set. Members are people, not groups.",
+		Details: "Rules say what the members of a group may have at an MCP server: rule set. Members are people, not groups.\n" +
+			"With a provider and one of its groups, all people are members whom the provider named in that group when it was\n" +
+			"last asked about their session there.",
 	}, (*Service).addToGroup)
 	GroupRemove = define(Spec{
 		Name: "group remove", Method: "POST", Path: "/groups/{group}/remove", Fresh: true, Takes: true,
@@ -99,11 +121,14 @@ func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged
 	if err != nil {
 		return GroupChanged{}, err
 	}
-	out := GroupChanged{Created: true}
+	if err := s.checkProvider(in.ProviderMembers); err != nil {
+		return GroupChanged{}, err
+	}
+	out := GroupChanged{ProviderMembers: in.ProviderMembers, Created: true}
 	g := storage.Group{Name: in.Group, Description: in.Description, CreatedAt: s.Now().UTC().Truncate(time.Millisecond)}
 	switch err := s.Store.CreateGroup(ctx, g); {
 	case errors.Is(err, storage.ErrExists):
-		if out.Created = false; len(members) == 0 {
+		if out.Created = false; len(members) == 0 && in.Provider == "" {
 			return out, fault(ErrConflict, "the group %s is there already; name the users to add: mcp-authd group add %s USER",
 				in.Group, in.Group)
 		}
@@ -121,6 +146,9 @@ func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged
 		}
 		s.changedGroup(ctx, in.Group, u.ID, "added")
 		out.Users = append(out.Users, u.Name)
+	}
+	if err := s.addProviderGroup(ctx, in.Group, in.ProviderMembers); err != nil {
+		return out, err
 	}
 	out.Group, err = s.findGroup(ctx, in.Group)
 	return out, err
@@ -148,8 +176,8 @@ func (s *Service) membersOf(ctx context.Context, group string, names []string) (
 }
 
 func (s *Service) removeFromGroup(ctx context.Context, in GroupLeavers) (GroupChanged, error) {
-	var out GroupChanged
-	if len(in.Users) == 0 {
+	out := GroupChanged{ProviderMembers: in.ProviderMembers}
+	if len(in.Users) == 0 && in.Provider == "" && in.ProviderGroup == "" {
 		return out, fault(ErrInvalid, "name the users to take out of %s; to delete the group: mcp-authd group delete %s",
 			in.Group, in.Group)
 	}
@@ -166,6 +194,9 @@ func (s *Service) removeFromGroup(ctx context.Context, in GroupLeavers) (GroupCh
 		}
 		s.changedGroup(ctx, in.Group, u.ID, "removed")
 		out.Users = append(out.Users, u.Name)
+	}
+	if err := s.removeProviderGroup(ctx, in.Group, in.ProviderMembers); err != nil {
+		return out, err
 	}
 	out.Group, err = s.findGroup(ctx, in.Group)
 	return out, err
@@ -204,10 +235,26 @@ func (s *Service) deleteGroup(ctx context.Context, in GroupName) (Group, error) 
 }
 
 func (s *Service) listAccountGroups(ctx context.Context, _ None) (Page[Group], error) {
+	all, err := s.accountGroups(ctx)
+	return Page[Group]{Items: all}, err
+}
+
+// accountGroups returns all groups with their provider groups.
+func (s *Service) accountGroups(ctx context.Context) ([]Group, error) {
+	out := []Group{}
 	all, err := s.Store.ListGroups(ctx)
-	out := Page[Group]{Items: make([]Group, 0, len(all))}
+	if err != nil {
+		return out, err
+	}
+	provided, err := s.Store.ListProviderGroups(ctx)
 	for _, g := range all {
-		out.Items = append(out.Items, viewGroup(g))
+		v := Group{Name: g.Name, Description: g.Description, CreatedAt: g.CreatedAt, Members: g.Members}
+		for _, p := range provided {
+			if p.Group == g.Name {
+				v.ProviderGroups = append(v.ProviderGroups, ProviderGroup{p.Connector, p.Name})
+			}
+		}
+		out = append(out, v)
 	}
 	return out, err
 }
@@ -233,20 +280,16 @@ func (s *Service) showGroup(ctx context.Context, in GroupName) (GroupDetails, er
 }
 
 func (s *Service) findGroup(ctx context.Context, name string) (Group, error) {
-	all, err := s.Store.ListGroups(ctx)
+	all, err := s.accountGroups(ctx)
 	if err != nil {
 		return Group{}, err
 	}
 	for _, g := range all {
 		if g.Name == name {
-			return viewGroup(g), nil
+			return g, nil
 		}
 	}
 	return Group{}, unknownGroup(name)
-}
-
-func viewGroup(g storage.Group) Group {
-	return Group{Name: g.Name, Description: g.Description, CreatedAt: g.CreatedAt, Members: g.Members}
 }
 
 func unknownGroup(name string) error {

@@ -47,9 +47,11 @@ type UserDetails struct {
 	User
 	Grants []Grant `json:"grants"`
 	// MoreGrants: there are others, which grant list has.
-	MoreGrants bool         `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
-	Groups     []string     `json:"groups,omitempty" jsonschema:"the groups of the account"`
-	Access     []UserAccess `json:"access,omitempty" jsonschema:"what rules leave the person; of other MCP servers: everything"`
+	MoreGrants bool     `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
+	Groups     []string `json:"groups,omitempty" jsonschema:"the groups of the account"`
+	// ProviderGroups says which of Groups the person is in by a provider, and why.
+	ProviderGroups []UserProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups that the person is in because a provider said so"`
+	Access         []UserAccess        `json:"access,omitempty" jsonschema:"what rules leave the person; of other MCP servers: everything"`
 }
 
 // Count says how many grants there are.
@@ -236,7 +238,7 @@ func (s *Service) showUser(ctx context.Context, in UserName) (UserDetails, error
 		return UserDetails{}, err
 	}
 	out := UserDetails{User: UserOf(u), Grants: grants, MoreGrants: some.More}
-	out.Groups, out.Access, err = s.accessOf(ctx, u.ID)
+	err = s.addAccess(ctx, &out)
 	return out, err
 }
 

@@ -282,26 +282,35 @@ type UserAccess struct {
 	By       string   `json:"by" jsonschema:"the rules that decide"`
 }
 
-// accessOf says which groups an account is in, and what it may have of each MCP server that has rules.
-func (s *Service) accessOf(ctx context.Context, userID string) (groups []string, out []UserAccess, err error) {
+// addAccess says which groups an account is in, and what it may have of each MCP server that has rules.
+func (s *Service) addAccess(ctx context.Context, u *UserDetails) error {
 	rules, err := s.AccessRules(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	m, err := s.Store.Membership(ctx, userID)
+	m, err := s.Store.Membership(ctx, u.ID)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
+	provided, err := s.providerGroupsOf(ctx, u.ID)
+	if err != nil {
+		return err
+	}
+	for _, g := range provided {
+		u.ProviderGroups = append(u.ProviderGroups, UserProviderGroup{g.Group, ProviderGroup{g.Connector, g.Name}})
+	}
+	m = access.Join(m, provided)
+	u.Groups = m.Groups
 	if len(rules) == 0 {
-		return m.Groups, nil, nil
+		return nil
 	}
 	known, err := s.Resources(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	catalog, err := policy.NewCatalogue(known)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	for _, r := range catalog.Resources() {
 		v := access.Explain(rules, m, r.URI, policy.ResourceScopes(r))
@@ -315,9 +324,9 @@ func (s *Service) accessOf(ctx context.Context, userID string) (groups []string,
 				by = "no rule is about the person"
 			}
 		}
-		out = append(out, UserAccess{r.URI, v.Scopes, by})
+		u.Access = append(u.Access, UserAccess{r.URI, v.Scopes, by})
 	}
-	return m.Groups, out, nil
+	return nil
 }
 
 func exists(groups []storage.Group, name string) bool {
@@ -328,7 +337,7 @@ func exists(groups []storage.Group, name string) bool {
 func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []storage.Resource) (out []string) {
 	members, resources := map[string]int{}, map[string]storage.Resource{}
 	for _, g := range groups {
-		members[g.Name] = g.Members
+		members[g.Name] = g.Members + g.ProviderGroups
 	}
 	for _, r := range known {
 		resources[policy.Canonical(r.URI)] = r

@@ -108,7 +108,7 @@ func TestRuleFindings(t *testing.T) {
 	known := []storage.Resource{{URI: server, Scopes: []storage.ScopeText{
 		{Name: "notes", EveryCall: true}, {Name: "notes:write"},
 	}}}
-	groups := []storage.Group{{Name: "staff", Members: 1}, {Name: "empty"}}
+	groups := []storage.Group{{Name: "staff", Members: 1}, {Name: "empty"}, {Name: "okta", ProviderGroups: 1}}
 	group := func(name string) storage.AccessRule {
 		return storage.AccessRule{Resource: server, Group: name, All: true}
 	}
@@ -118,6 +118,7 @@ func TestRuleFindings(t *testing.T) {
 		says  string // "": nothing
 	}{
 		{"a group with members", []storage.AccessRule{group("staff")}, ""},
+		{"a group with a provider group", []storage.AccessRule{group("okta")}, ""},
 		{"an empty group", []storage.AccessRule{group("empty")}, "let nobody in"},
 		{"everyone beside a group", []storage.AccessRule{group("staff"), {Resource: server, All: true}},
 			"everyone may use every scope"},
@@ -134,5 +135,58 @@ func TestRuleFindings(t *testing.T) {
 		if tt.says == "" && got != "" || !strings.Contains(got, tt.says) {
 			t.Errorf("RU-19 %s: got %q, want %q", tt.name, got, tt.says)
 		}
+	}
+}
+
+// TestProviderGroups: RU-19. Operators put people of a configured provider into groups.
+func TestProviderGroups(t *testing.T) {
+	s, ctx := newService(t, time.Now()), t.Context()
+	s.Config = &config.Loaded{Config: &config.Config{ThirdParty: []config.Connector{{ID: "okta"}}}}
+	by := s.Operator()
+	add := func(provider, name string) error {
+		_, err := admin.GroupAdd.Do(ctx, by, admin.GroupMembers{
+			Group: "staff", ProviderMembers: admin.ProviderMembers{Provider: provider, ProviderGroup: name},
+		})
+		return err
+	}
+	remove := func(provider, name string) error {
+		_, err := admin.GroupRemove.Do(ctx, by, admin.GroupLeavers{
+			Group: "staff", ProviderMembers: admin.ProviderMembers{Provider: provider, ProviderGroup: name},
+		})
+		return err
+	}
+	for range 2 { // the second time it is in the group already
+		if err := add("okta", "engineering"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, want := range map[string]struct {
+		err  error
+		says string
+	}{
+		"an unknown provider":  {add("acme", "engineering"), `no provider "acme"`},
+		"no group":             {add("okta", ""), "both the provider and its group"},
+		"no provider":          {add("", "engineering"), "both the provider and its group"},
+		"blanks around":        {add("okta", " engineering"), "cannot be a group"},
+		"a line end":           {add("okta", "a\nb"), "cannot be a group"},
+		"what is not in it":    {remove("okta", "sales"), "is not in the group staff"},
+		"no group to take out": {remove("okta", ""), "both the provider and its group"},
+		"nothing to take out":  {remove("", ""), "mcp-authd group delete staff"},
+	} {
+		if want.err == nil || !strings.Contains(want.err.Error(), want.says) {
+			t.Errorf("RU-19 %s: got %v, want words on %q", what, want.err, want.says)
+		}
+	}
+	s.Config.ThirdParty = nil
+	all, err := s.Store.ListProviderGroups(ctx)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("got %+v, %v", all, err)
+	}
+	found := admin.ProviderGroupFindings(all, nil)
+	if len(found) != 1 || !strings.Contains(found[0], "okta is not configured") {
+		t.Errorf("RU-19 a provider that is not configured: got %q", found)
+	}
+	if err := remove("okta", "engineering"); err != nil {
+		t.Errorf("RU-19 what is of a provider that is not configured any more must go: %v", err)
 	}
 }

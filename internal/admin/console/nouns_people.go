@@ -19,6 +19,7 @@ var people = noun{
 		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
 	},
 	tables: map[string]table{
+		"provider_groups": {title: "Groups by providers", columns: []string{"group", "provider", "provider_group"}},
 		"grants": {
 			title:   "What the person allowed",
 			noun:    "grant",
@@ -95,8 +96,9 @@ var groups = noun{
 	columns: []string{"group", "description", "members", "created_at"},
 	rows:    []string{"group delete"},
 	tables: map[string]table{
-		"users": {title: "Members", columns: []string{"user_name", "added_at"}},
-		"rules": {title: "What they may have", columns: ruleColumns},
+		"users":           {title: "Members", columns: []string{"user_name", "added_at"}},
+		"provider_groups": {title: "Members by groups of providers", columns: []string{"provider", "provider_group"}},
+		"rules":           {title: "What they may have", columns: ruleColumns},
 	},
 	empty: web.ConsoleHint{
 		Text: "There is no group yet. Put people into one, and set a rule for it.", Command: "mcp-authd group add NAME USER",
