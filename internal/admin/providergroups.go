@@ -134,8 +134,9 @@ func (s *Service) providerGroupsOf(ctx context.Context, userID string) (out []st
 func ProviderGroupFindings(groups []storage.ProviderGroup, connectors []string) (out []string) {
 	for _, g := range groups {
 		if !slices.Contains(connectors, g.Connector) {
-			out = append(out, fmt.Sprintf("nobody is in the group %s by the provider group %q: the provider %s is not configured. "+
-				"Take it out: mcp-authd group remove", g.Group, g.Name, g.Connector))
+			out = append(out, fmt.Sprintf("the provider group %[2]q gives the group %[1]s no member: the provider %[3]s is not "+
+				"configured. Take it out: mcp-authd group remove %[1]s --provider %[3]s --provider-group %[2]q",
+				g.Group, g.Name, g.Connector))
 		}
 	}
 	return out
