@@ -290,7 +290,7 @@ func TestNarrowedOnTheAccountPage(t *testing.T) {
 	t.Run("PE-10 go-sdk", func(t *testing.T) {
 		t.Parallel()
 		// x/oauth2 treats a token as expired ten seconds early, so each call refreshes.
-		d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=10s"}})
+		d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=10s", logRefreshes}})
 		p := d.Person()
 		c := connectGo(t, d, p)
 		note := map[string]any{"text": "from a test"}

@@ -89,6 +89,9 @@ type life struct {
 	data     string
 }
 
+// logRefreshes makes the log have a line for each refresh.
+const logRefreshes = "MCP_AUTHD_AUDIT_DETAIL=full"
+
 func newLife(t *testing.T, c *client, w *proxytest.Web, document, accessTTL string) *life {
 	t.Helper()
 	l := &life{client: c, web: w, document: document, data: t.TempDir()}
@@ -96,7 +99,8 @@ func newLife(t *testing.T, c *client, w *proxytest.Web, document, accessTTL stri
 		l.publish(t, document, map[string]any{"token_endpoint_auth_method": "none"})
 	}
 	o := demotest.Options{
-		Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL),
+		Args: []string{"--data", l.data},
+		Env:  append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL, logRefreshes),
 	}
 	if c.bound {
 		l.Demo = startBound(t, o)

@@ -14,7 +14,9 @@ func TestParallelRefresh(t *testing.T) {
 	for _, version := range []string{"v1", "v2"} {
 		t.Run("AS-96 TypeScript SDK "+version+": five calls with one expired token are all answered",
 			func(t *testing.T) {
-				d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=2s"}})
+				d := demotest.Start(t, demotest.Options{
+					Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=2s", logRefreshes},
+				})
 				p := newPerson(t, d)
 				out := run(t, p, npmtest.Command(t, "node", "clients/parallel.mjs", version, d.MCPURL, "3000", "5"))
 				if got := strings.Count(out, "answered "); got != 10 || strings.Count(out, "usr_") < 10 ||
