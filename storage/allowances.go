@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// Draw is what is taken from the allowance of a key. An allowance is measured by the time in which it
-// comes back.
+// Draw is an amount to take from the allowance of a key. An allowance is measured by the time that
+// it takes to refill.
 type Draw struct {
 	Key  Hash
-	Cost time.Duration // what is taken, from 1ms to Span
+	Cost time.Duration // the amount, from 1ms to Span
 	Span time.Duration // the whole allowance
 }
 
-// Allowances are limits on requests that all replicas share. An allowance that is not in use is whole,
-// and takes no row.
+// Allowances are rate limits that all replicas share. An unused allowance is full, and needs no
+// row.
 type Allowances interface {
-	// TakeAllowances takes what all draws ask for and returns nil, or takes nothing and returns for each
-	// draw how long it has to wait, 0 for one that would not. The keys differ. What callers take at the
-	// same time is never more than there is. An allowance never lacks more than its span: a clock that
-	// was set back makes no caller wait longer. Sweep removes allowances that are whole.
+	// TakeAllowances takes the amounts of all draws and returns nil. If one is not available, it
+	// takes nothing and returns how long each draw must wait, 0 for a draw that need not. The keys
+	// must differ. Concurrent callers never take more than is available. An allowance never lacks
+	// more than its span, so a clock that was set back makes no caller wait longer. Sweep removes
+	// full allowances.
 	TakeAllowances(ctx context.Context, draws []Draw, now time.Time) (waits []time.Duration, err error)
 }

@@ -8,59 +8,64 @@ import (
 // MaxHolds is how many applications can be paused or blocked at a time.
 const MaxHolds = 1000
 
-// FiledApplication is an application as an operator sees it: all clients that are filed under one key. The key is
-// that of Client.Application, or of the application that it was merged into.
+// FiledApplication is an application as an administrator sees it: all clients filed under one key.
+// The key is Client.Application, or the key of the application that it was merged into.
 type FiledApplication struct {
 	Key           string
-	Name          string       // of one of its clients, or of the hold when there is none
+	Name          string       // of one of its clients, or of the hold if it has no clients
 	Source        ClientSource // of the same client
 	RedirectURIs  []string     // of the same client
 	Registrations int          // clients that were not deleted
 	CreatedAt     time.Time    // of the first of them
 	LastUsedAt    time.Time    // of any of them; zero: never
-	Hold          *Hold        // nil: it is neither paused nor blocked
-	Merged        []string     // keys that count as it
+	Hold          *Hold        // nil: neither paused nor blocked
+	Merged        []string     // keys merged into it
 }
 
-// Hold is what the operator keeps from an application, for everyone, until it is released.
+// Hold pauses or blocks an application for everyone, until an administrator releases it.
 type Hold struct {
 	Application string // the key
-	Name        string // of the application at that time
-	Blocked     bool   // it may not register again, and its grants have ended; otherwise it is paused
+	Name        string // of the application when the hold began
+	Blocked     bool   // it cannot register again, and its grants have ended; false: it is paused
 	By          string // who holds it
 	At          time.Time
 }
 
-// ApplicationCount says how many live grants an application has, and of how many people.
+// ApplicationCount is the number of live grants of an application, and of their users.
 type ApplicationCount struct{ Grants, People int }
 
-// Applications files clients under applications, and holds these for everyone. One row decides: while an
-// application is held, no token of a client of it is active, whatever the number of grants and clients. Whoever
-// resolves clients refuses a client whose Application is in Holds.
+// Applications groups clients into applications, and holds these for everyone. One row decides:
+// while an application is held, no token of its clients is active, however many grants and clients
+// there are. Code that resolves clients must refuse a client whose Application is in Holds.
 type Applications interface {
-	// FiledApplications returns applications by key, from the one after q.After on: all of them, or those that
-	// have a text in their name or key. Clients of the configuration are not among them.
+	// FiledApplications returns applications by key, beginning with the one after q.After: all, or
+	// those with the text in their name or key. Clients of the configuration are not included.
 	FiledApplications(ctx context.Context, q Search) ([]FiledApplication, error)
-	// FiledApplication returns one by its key, or by a key that counts as it. ErrNotFound.
+	// FiledApplication returns the application with the key, or into which the key was merged. It
+	// returns ErrNotFound.
 	FiledApplication(ctx context.Context, key string) (FiledApplication, error)
-	// ApplicationClients returns the clients of an application, by id, from the one after after on.
+	// ApplicationClients returns up to limit clients of an application with an id greater than
+	// after, by id.
 	ApplicationClients(ctx context.Context, key, after string, limit int) ([]Client, error)
 	// ApplicationGrants counts the live grants of an application up to limit.
 	ApplicationGrants(ctx context.Context, key string, now time.Time, limit int) (ApplicationCount, error)
-	// HoldApplication pauses or blocks an application. A block cuts its grants as CutGrants does, and goes before
-	// a pause. ErrFull when there are MaxHolds.
+	// HoldApplication pauses or blocks an application. A block cuts its grants like CutGrants, and
+	// takes precedence over a pause. It returns ErrFull if there are MaxHolds.
 	HoldApplication(ctx context.Context, h Hold) error
-	// ReleaseApplication ends a hold. ErrNotFound.
+	// ReleaseApplication ends a hold. It returns ErrNotFound if the application is not held.
 	ReleaseApplication(ctx context.Context, key string) error
-	// Holds returns all holds by key, with one for each key that counts as an application that is held.
+	// Holds returns all holds by key. A held application has an entry for each key merged into it.
 	Holds(ctx context.Context) (map[string]Hold, error)
-	// DeleteApplication deletes the clients of an application as DeleteClient does, and cuts its grants.
+	// DeleteApplication deletes the clients of an application like DeleteClient, and cuts its
+	// grants.
 	DeleteApplication(ctx context.Context, key string, now time.Time) error
-	// MergeApplications has the clients of one key, and of those that count as it, count as into from then on.
-	// ErrExists when key or into counts as another one already, ErrMismatch when one of the two is held and the
-	// other is not, ErrBusy while grants of one of them are being cut.
+	// MergeApplications makes the clients of key, and of the keys merged into it, count as into
+	// from then on. It returns ErrExists if key or into is already merged into another one,
+	// ErrMismatch if only one of the two is held, and ErrBusy while grants of one of them are being
+	// cut.
 	MergeApplications(ctx context.Context, key, into string, now time.Time) error
-	// SplitApplication ends a merge. The hold of the application stays for both. ErrNotFound when key does not
-	// count as another one, ErrBusy as above.
+	// SplitApplication ends a merge. A hold of the application stays for both. It returns
+	// ErrNotFound if key is not merged into another one, and ErrBusy while grants of one of them
+	// are being cut.
 	SplitApplication(ctx context.Context, key string, now time.Time) error
 }

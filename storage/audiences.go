@@ -8,34 +8,35 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Audiences holds the authorization servers to which we assert who people are.
+// Audiences stores the authorization servers that this server issues assertions about users for.
 type Audiences interface {
-	// AddAudience adds one. ErrExists when its issuer is there.
+	// AddAudience adds an audience. It returns ErrExists if its issuer is stored.
 	AddAudience(ctx context.Context, a Audience) error
-	// ListAudiences returns all of them, by issuer.
+	// ListAudiences returns all audiences, by issuer.
 	ListAudiences(ctx context.Context) ([]Audience, error)
-	// RemoveAudience removes one. ErrNotFound when there is none.
+	// RemoveAudience removes an audience. It returns ErrNotFound if it does not exist.
 	RemoveAudience(ctx context.Context, issuer string) error
 }
 
-// Audience is an authorization server to which we assert who people are, and what may be asserted.
+// Audience is an authorization server that may receive assertions about users, with the limits on
+// them.
 type Audience struct {
 	Issuer    string           `json:"-"`         // its issuer identifier
-	Resources []string         `json:"resources"` // its MCP servers that may be named, canonical
-	Scopes    oauth.Scopes     `json:"scopes"`    // that may be asked for there
+	Resources []string         `json:"resources"` // its MCP servers that may be requested, canonical
+	Scopes    oauth.Scopes     `json:"scopes"`    // that may be requested there
 	Clients   []AudienceClient `json:"clients"`
-	Mail      bool             `json:"mail,omitempty"`    // whether the assertion says where the person gets mail
-	MaxAge    Age              `json:"max_age,omitempty"` // how long ago a person has signed in at most; 0: any time
+	Mail      bool             `json:"mail,omitempty"`    // whether the assertion contains the user's mail address
+	MaxAge    Age              `json:"max_age,omitempty"` // the maximum time since the user signed in; 0: no limit
 	CreatedAt time.Time        `json:"-"`
 }
 
-// AudienceClient is a client that may have assertions for an audience.
+// AudienceClient is a client that may request assertions for an audience.
 type AudienceClient struct {
 	ID    string `json:"id"`    // here
 	There string `json:"there"` // at the audience
 }
 
-// Client returns the client with an id of ours, and false when it may have no assertions.
+// Client returns the client with a local id, and false if it may not request assertions.
 func (a *Audience) Client(id string) (AudienceClient, bool) {
 	i := slices.IndexFunc(a.Clients, func(c AudienceClient) bool { return c.ID == id })
 	if i < 0 {
@@ -44,6 +45,6 @@ func (a *Audience) Client(id string) (AudienceClient, bool) {
 	return a.Clients[i], true
 }
 
-// SignsIn reports whether people may sign in here for a client that wants to know who they are: the
-// operator has registered it with the scope openid, and it has credentials (AS-244).
+// SignsIn reports whether users may sign in here for a client that needs their identity: an
+// administrator registered it with the scope openid, and it has credentials (AS-244).
 func (c *Client) SignsIn() bool { return c.Operated() && !c.Public() && c.Scopes.Has(oauth.OpenID) }

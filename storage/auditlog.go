@@ -5,62 +5,63 @@ import (
 	"time"
 )
 
-// AuditLog keeps the audit as a list of entries that only grows, with the hashes of its Merkle tree.
-// The store knows nothing of hashes: who appends computes them.
+// AuditLog stores the audit log as a list of entries that only grows, with the hashes of its Merkle
+// tree. The caller of AppendAudit computes the hashes.
 type AuditLog interface {
-	// AuditHead says how far the log goes, and how far of what one writer has to append.
+	// AuditHead returns the size of the log, and the progress of one writer.
 	AuditHead(ctx context.Context, writer string) (AuditHead, error)
-	// AppendAudit appends what build returns for the end of the log: entries, the tiles that grow with
-	// them, and how far the writer has come, all at once. Concurrent calls queue, so that each build sees
-	// the end that the call before has left. The end has no tiles when the log has the known size. build
-	// may be called again; when it fails, nothing is appended and its error is returned.
+	// AppendAudit appends the result of build to the log, in one transaction: entries, the tiles
+	// that grow with them, and the writer's progress. Concurrent calls queue, so each build sees
+	// the end left by the previous call. If the log has the known size, the end contains no tiles.
+	// build may be called more than once. If it fails, AppendAudit appends nothing and returns its
+	// error.
 	AppendAudit(ctx context.Context, writer string, known int64, build func(AuditEnd) (AuditAppend, error)) error
-	// AuditEntries returns up to q.Limit entries that q asks for, by index.
+	// AuditEntries returns up to q.Limit entries that match q, by index.
 	AuditEntries(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
-	// SearchAudit returns up to q.Limit entries that q asks for, the latest first, and the place to go on from, a
-	// zero one at the end. It reads at most AuditReads entries, so that a page may have few entries, or none, and
-	// still another one after it.
+	// SearchAudit returns up to q.Limit entries that match q, latest first, and the place to
+	// continue from, zero at the end. It reads at most AuditReads entries, so a page may have few
+	// entries, or none, although another page follows.
 	SearchAudit(ctx context.Context, q AuditSearch) (found []AuditEntry, next AuditPlace, err error)
-	// AuditTiles returns up to limit tiles of a level, from a number on, by number.
+	// AuditTiles returns up to limit tiles of a level, beginning with a number, by number.
 	AuditTiles(ctx context.Context, level int, from int64, limit int) ([]AuditTile, error)
-	// RemoveAudit removes up to limit of the oldest entries, those below an index, and returns the
-	// index of the first that is left. Their hashes stay.
+	// RemoveAudit removes up to limit of the oldest entries with an index below below, and returns
+	// the index of the first one left. Their hashes stay.
 	RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error)
 }
 
-// AuditCheckpoints keeps what the key of the audit log has signed.
+// AuditCheckpoints stores the signed checkpoints of the audit log.
 type AuditCheckpoints interface {
-	// PutCheckpoint keeps a signed checkpoint. ErrExists when there is one of its size.
+	// PutCheckpoint stores a signed checkpoint. It returns ErrExists if one of its size is stored.
 	PutCheckpoint(ctx context.Context, c AuditCheckpoint) error
-	// Checkpoints returns up to limit checkpoints of more than after entries, by size.
+	// Checkpoints returns up to limit checkpoints with a size greater than after, by size.
 	Checkpoints(ctx context.Context, after int64, limit int) ([]AuditCheckpoint, error)
-	// LastCheckpoint returns the largest. ErrNotFound when there is none.
+	// LastCheckpoint returns the largest checkpoint, or ErrNotFound.
 	LastCheckpoint(ctx context.Context) (AuditCheckpoint, error)
 }
 
-// AuditHead is how far the audit log goes.
+// AuditHead is the extent of the audit log.
 type AuditHead struct {
-	Size  int64 // entries that were ever appended; the next one has this index
-	First int64 // the entries below it were removed
-	Mark  int64 // of the writer: how many of its entries are in the log
+	Size  int64 // number of entries ever appended; the index of the next one
+	First int64 // entries with a lower index were removed
+	Mark  int64 // how many of the writer's entries are in the log
 }
 
-// AuditEnd is the end of the log, for a batch that goes there.
+// AuditEnd is the end of the log, passed to the caller that appends to it.
 type AuditEnd struct {
 	AuditHead
-	Tiles []AuditTile // of each level the last one, where it is not full
+	Tiles []AuditTile // the last tile of each level, if it is not full
 }
 
 // AuditAppend is a batch of entries.
 type AuditAppend struct {
-	Mark    int64 // of the writer, afterwards; for the writer "" none is kept
+	Mark    int64 // the writer's progress afterwards; not stored for the writer ""
 	Entries []AuditEntry
-	Tiles   []AuditTile // as they are afterwards
+	Tiles   []AuditTile // as after the append
 	Now     time.Time
 }
 
-// AuditEntry is one entry of the log. All but Index and Leaf is in the leaf too, and is kept beside it
-// to be looked for.
+// AuditEntry is one entry of the log. The leaf contains all fields except Index and Leaf. They are
+// stored beside it for searches.
 type AuditEntry struct {
 	Index  int64
 	At     time.Time
@@ -70,41 +71,43 @@ type AuditEntry struct {
 	Leaf   []byte // see package audit/verify
 }
 
-// AuditQuery says which entries of a range of indexes. Empty texts and zero times: any.
+// AuditQuery selects entries in a range of indexes. Empty texts and zero times match any.
 type AuditQuery struct {
 	From, Below int64 // From <= index < Below
 	Grant       string
 	Event       string
 	Since       time.Time
-	Last        bool // the last ones, not the first
+	Last        bool // return the last matches, not the first
 	Limit       int
 }
 
 // AuditReads bounds how many entries one search reads: some tens of milliseconds of work.
 const AuditReads = 20_000
 
-// AuditSearch selects entries. Empty texts and zero times match any. Results are newest first by time, but by index for
-// one grant or person. The two orders differ only for entries that waited in a file during an outage of the database.
+// AuditSearch selects entries. Empty texts and zero times match any. Results are newest first by
+// time, but by index for one grant or person. The two orders differ only for entries that waited in
+// a file during an outage of the database.
 type AuditSearch struct {
 	Grant  string
 	Person string
 	Event  string
 	Since  time.Time
-	Until  time.Time  // before it
-	After  AuditPlace // the place where the page before ended; zero: from the latest on
+	Until  time.Time  // exclusive
+	After  AuditPlace // the end of the previous page; zero: begin with the latest
 	Limit  int
 }
 
-// AuditPlace is where an entry stands in the order of a search.
+// AuditPlace is the position of an entry in the order of a search.
 type AuditPlace struct {
 	At    time.Time
 	Index int64
 }
 
-// AuditTile is up to 256 hashes of one level of the tree: those of its subtrees of 256^Level leaves.
+// AuditTile holds up to 256 hashes of one level of the tree, of subtrees with 256^Level leaves
+// each.
 type AuditTile struct {
 	Level  int
-	Number int64 // the first hash is that of the subtree Number*256
+	Number int64 // its first hash is that of the subtree Number*256
 	Hashes []byte
 }
 

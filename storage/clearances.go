@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// The bounds of clearances that wait.
+// The limits on waiting tool call approvals.
 const (
-	MaxClearances       = 16 // of a grant, or of a client without one
-	MaxPersonClearances = 64 // of all grants of a person
+	MaxClearances       = 16 // per grant, or per client without a grant
+	MaxPersonClearances = 64 // per user, over all grants
 )
 
-// ClearanceTerms is what a clearance is for, and who may give it how: it is spent by the call of which
-// all of this is the same.
+// ClearanceTerms are the call that a tool call approval is for, and who may approve it how. A call
+// uses up the approval only if all terms are equal.
 type ClearanceTerms struct {
-	UserID    string // the person; "": the call of a machine
+	UserID    string // the user; "": the call of a machine
 	ClientID  string
 	GrantID   string // "": client credentials
-	NodeID    string // "": what the client has itself
+	NodeID    string // "": the client's own call
 	Resource  string // canonical
 	Tool      string
 	Digest    Hash     // of the arguments
-	By        string   // oauth.ClearanceByPerson, oauth.ClearanceByOther
-	Approvers []string // names of accounts, as column.NameKey has them; nil: administrators
+	By        string   // oauth.ClearanceByPerson or oauth.ClearanceByOther
+	Approvers []string // account names in the form of column.NameKey; nil: administrators
 	ACR       []string
 	MaxAge    time.Duration
 }
 
-// Key is a digest of the terms.
+// Key returns a digest of the terms.
 func (t ClearanceTerms) Key() Hash {
 	text := appendList(nil, t.UserID, t.ClientID, t.GrantID, t.NodeID, t.Resource, t.Tool, string(t.Digest[:]), t.By,
 		strconv.FormatInt(t.MaxAge.Milliseconds(), 10))
@@ -38,10 +38,10 @@ func (t ClearanceTerms) Key() Hash {
 	return sha256.Sum256(text)
 }
 
-// ClearanceState is the place of a clearance in its one-way life.
+// ClearanceState is the state of a tool call approval. It only moves forward.
 type ClearanceState string
 
-// The states of a clearance. Given and refused are the decision of a person.
+// The states of a tool call approval. A user decides between given and refused.
 const (
 	ClearanceWaits   ClearanceState = "waiting"
 	ClearanceGiven   ClearanceState = "given"
@@ -49,44 +49,50 @@ const (
 	ClearanceSpent   ClearanceState = "spent"
 )
 
-// Clearance is a person's permission for one tool call, or the wait for it.
+// Clearance is a user's approval of one tool call, or the request for it.
 type Clearance struct {
 	ID string // "clr_" + random
 	ClearanceTerms
-	Sealed    []byte // the arguments, for the page
+	Sealed    []byte // the arguments, for the approval page
 	State     ClearanceState
-	GiverID   string // who has decided; "": it waits
+	GiverID   string // who decided; "": it waits
 	CreatedAt time.Time
-	ExpiresAt time.Time // from then on it is unknown, whatever its state
+	ExpiresAt time.Time // from then on it is unknown, in any state
 }
 
-// ClearanceDecision is what a person says about a clearance that waits.
+// ClearanceDecision is a user's decision about a waiting tool call approval.
 type ClearanceDecision struct {
 	ID      string
-	Session Hash // of the browser of the person who decides
-	Give    bool // false: it is refused
+	Session Hash // of the deciding user's browser
+	Give    bool // false: refuse
 	Now     time.Time
 }
 
-// Clearances holds the clearances of tool calls. One is live until it expires, and while its grant and
-// its node are live and not paused, its client is not deleted and its person not disabled.
+// Clearances stores tool call approvals. An approval is live until it expires, while its grant and
+// its node are live and not paused, its client is not deleted and its user not disabled.
 type Clearances interface {
-	// AskClearance spends the given clearance with the terms of c, unless who gave it may not any more, being
-	// disabled or no administrator now: then that is returned, in the state spent, and of N concurrent calls
-	// one gets it. Else it returns the one with these terms that waits or
-	// was refused, or, for a call of a person, one that was refused for the same call (tool and digest) of the same
-	// application at the resource, by whichever grant and live or not: the denial holds for all of them until it
-	// expires. Where there is none, it stores and returns c, which waits. ErrRevoked when what c is
-	// for is not live; ErrFull when as many wait as may.
+	// AskClearance uses up the given approval with the terms of c and returns it in the state
+	// spent. One of N concurrent calls gets it. The approval does not count if its giver has since
+	// been disabled or lost the administrator role that it required.
+	//
+	// Otherwise it returns the approval with these terms that waits or was refused. For a user's
+	// call, it also returns an earlier refusal of the same call (tool and digest) of the same
+	// application at the resource, by any grant, live or not. Such a denial holds for all of them
+	// until it expires.
+	//
+	// If none of these exists, it stores and returns c, which waits. It returns ErrRevoked if the
+	// grant, node, client or user of c is not live, and ErrFull if the limit of waiting ones is
+	// reached.
 	AskClearance(ctx context.Context, c Clearance) (Clearance, error)
-	// Clearance returns a live clearance in any state. ErrNotFound.
+	// Clearance returns a live approval in any state, or ErrNotFound.
 	Clearance(ctx context.Context, id string, now time.Time) (Clearance, error)
-	// DecideClearance gives or denies a clearance that waits, as the person of a session: of N concurrent
-	// decisions one counts. Who may is its person or, for oauth.ClearanceByOther, another one: one of its
-	// approvers, or an administrator where it names none. ErrNotFound when it is not live; ErrSpent when it
-	// was decided before; ErrSignedOut when the session is not live; ErrMismatch for who may not.
+	// DecideClearance approves or denies a waiting tool call approval, as the user of a session.
+	// One of N concurrent decisions counts. Its user may decide. For oauth.ClearanceByOther,
+	// another user must: one of its approvers, or an administrator if it names none. It returns
+	// ErrNotFound if the approval is not live, ErrSpent if it was already decided, ErrSignedOut if
+	// the session is not live, and ErrMismatch if the user may not decide.
 	DecideClearance(ctx context.Context, d ClearanceDecision) (Clearance, error)
-	// WaitingClearances returns up to MaxPersonClearances clearances that wait, of those which this person
-	// may decide, the oldest first.
+	// WaitingClearances returns up to MaxPersonClearances waiting approvals that this user may
+	// decide, oldest first.
 	WaitingClearances(ctx context.Context, userID string, now time.Time) ([]Clearance, error)
 }

@@ -2,10 +2,10 @@ package storage
 
 import "time"
 
-// Clock is the one clock by which all replicas of a store judge.
+// Clock is the shared clock of all replicas of a store.
 type Clock interface {
-	// Correct returns what that clock says when this process's own one says t.
+	// Correct returns the shared time for t, a time of this process's own clock.
 	Correct(t time.Time) time.Time
-	// Skew is how far that clock is ahead of what this process's own one is set to.
+	// Skew returns how far the shared clock is ahead of this process's own.
 	Skew() time.Duration
 }

@@ -7,79 +7,79 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// VisitKey names the browser session, and the consent that is asked for: of which client
-// and canonical resource (both may be empty), for which place and for the client as it is
-// now.
+// VisitKey identifies the browser session and the requested consent: the client, the canonical
+// resource (both may be empty), the place, and the client's current material.
 type VisitKey struct {
 	Session  Hash
 	ClientID string
 	Resource string
-	Place    string // oauth.RedirectPlace of where the answer goes
+	Place    string // oauth.RedirectPlace of the response's destination
 	Material Hash   // Client.Material
-	// Unplaced counts consents as well that were given before places were kept.
+	// Unplaced also counts older consents, which have no place.
 	Unplaced bool
 	Now      time.Time
 }
 
-// Visit is a live session with its account. Visit returns ErrNotFound when the
-// session is unknown or expired, or its account is disabled or gone.
+// Visit is a live session with its account. The method Visit returns ErrNotFound if the session is
+// unknown or expired, or its account is disabled or deleted.
 type Visit struct {
 	Session   Session
 	User      User
 	Consented oauth.Scopes // nil: no consent for this client, resource, place and material
-	Known     bool         // the person has consented to the same for some resource
+	Known     bool         // the user has consented to the same for some resource
 }
 
-// Approvals turns a person's approval into a code.
+// Approvals turns a user's approval into a code.
 type Approvals interface {
-	// Approve remembers the consent for the place and the material (the union with what
-	// was consented for them before, without what is declined), stores the client when a.Client is not nil and the
-	// id is not yet stored, and creates the grant, with the UpstreamID of the session, and
-	// its code, in one round trip. ErrNotFound when the session is not live or its account
-	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
-	// ErrChanged when the store has the last word on the client and has another Material
-	// of it, or when a.Remembered is no longer remembered; ErrPaused while the person has paused the application
-	// at the resource, see Pauses; ErrExists, and nothing is changed, when a
-	// grant with the id is stored: of N that approve the same one does.
+	// Approve stores an approval in one round trip. It stores a.Client if it is not nil and its id
+	// is not stored yet. It creates the grant, with the UpstreamID of the session, and its code.
+	//
+	// It remembers the consent for the place and the material. This is the union with earlier
+	// consent for them, without declined scopes.
+	//
+	// ErrNotFound: the session is not live, or its account is disabled or is not a.Grant.UserID.
+	// ErrRevoked: the client was deleted. ErrChanged: the store is authoritative for the client and
+	// has another Material, or a.Remembered is no longer remembered. ErrPaused: the user has paused
+	// the application at the resource, see Pauses. ErrExists, with no change: a grant with the id
+	// is stored, so one of N approvals of the same grant succeeds.
 	Approve(ctx context.Context, a Approval) error
-	// Approved reports, of an approval that was ErrExists, whether what is stored is the same one: of
-	// that person, with those scopes, and with a code that could be redeemed now.
+	// Approved reports whether the stored approval equals one that Approve refused with ErrExists.
+	// It must have the same user and scopes, and a code that could be redeemed now.
 	Approved(ctx context.Context, a Approval) (bool, error)
-	// Deny keeps until a time that the page of a grant was answered by a no: to approve on it is
-	// ErrExists. ErrExists when it was approved: of one that denies and one that approves, one does. To
-	// deny again is no error.
+	// Deny records until a time that the user denied the consent page of a grant. Approve then
+	// returns ErrExists for it. Deny returns ErrExists if the page was approved: of a concurrent
+	// Deny and Approve, one succeeds. Repeating Deny is not an error.
 	Deny(ctx context.Context, grantID string, until time.Time) error
 }
 
-// SpentPage is the purpose, as Once has it, of pages that were answered. The id is that of the grant.
+// SpentPage is the purpose, in Once, of answered consent pages. The id is the grant's.
 const SpentPage = "consent page"
 
-// Approval is what Approve stores.
+// Approval is the input of Approve.
 type Approval struct {
-	Session  Hash // the session that approves
+	Session  Hash // the approving session
 	Client   *Client
-	Place    string // oauth.RedirectPlace of where the answer goes, or DevicePlace
-	Material Hash   // Client.Material of the client that was shown
-	// Remembered is the earlier consent that the approval rests on, Visit.Consented for
-	// the same place and material; it is neither widened nor renewed. Nil: the person was
-	// asked just now.
+	Place    string // oauth.RedirectPlace of the response's destination, or DevicePlace
+	Material Hash   // Client.Material of the client as shown to the user
+	// Remembered is the earlier consent that this approval relies on: Visit.Consented for the same
+	// place and material. It is neither extended nor renewed. Nil: the user was asked just now.
 	Remembered oauth.Scopes
-	// Declined is what the person has not granted of what they were asked: an earlier consent to it,
-	// also one without a place, is forgotten.
+	// Declined are the requested scopes that the user did not grant. Earlier consent to them is
+	// forgotten, also consent without a place.
 	Declined oauth.Scopes
-	Unplaced bool // as in the VisitKey that Remembered was found by
-	// PageUntil is until when the page on which it was given could be answered; zero: of no page, or of
-	// one that is not known.
+	Unplaced bool // Unplaced of the VisitKey that found Remembered
+	// PageUntil is when the consent page expires. Zero: without a page, or not known.
 	PageUntil time.Time
 	Grant     Grant
 	Code      Code
-	// Clearance is the id of a clearance for which the client has sent its person here, "" for none: it
-	// goes over to the grant, in the state that it has, where it is of the same person, client and resource.
+	// Clearance is the id of the tool call approval that the client sent the user here for, "" for
+	// none. It moves to the grant in its current state, if it has the same user, client and
+	// resource.
 	Clearance string
 	Now       time.Time
 }
 
-// Code is an authorization code, bound to all that must be presented with it.
+// Code is an authorization code with the values that a token request must present.
 type Code struct {
 	Hash        Hash
 	RedirectURI string // as sent in the authorization request

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Events hands what commands do over to the log of a server.
+// Events passes events from commands to the log of a server.
 type Events interface {
-	// PutEvent stores an event that no server has logged yet.
+	// PutEvent stores an event that a server has yet to log.
 	PutEvent(ctx context.Context, e Event) error
-	// TakeEvents returns up to limit events that no server has logged, oldest first: of N servers, one
-	// gets each. It gets them for EventLease, in which it says that they are logged; after that another
-	// one gets them.
+	// TakeEvents returns up to limit unlogged events, oldest first. Each goes to one of N servers,
+	// which must confirm within EventLease that it is logged. After that, another server gets it.
 	TakeEvents(ctx context.Context, limit int, now time.Time) ([]Event, error)
-	// LoggedEvents notes that events, by their ids, are logged. No server gets them again.
+	// LoggedEvents records that the events with the ids are logged. No server gets them again.
 	LoggedEvents(ctx context.Context, ids []string, now time.Time) error
 }
 
-// EventLease is how long the server that has taken an event has, to log it.
+// EventLease is how long a server has to log an event that it took.
 const EventLease = time.Minute
 
-// Event is something that a command did, for the log of a server.
+// Event is an action of a command, for the log of a server.
 type Event struct {
 	ID     string
 	At     time.Time
@@ -28,10 +27,10 @@ type Event struct {
 	Fields []byte // JSON object
 }
 
-// RevokedBy says who or what ended a grant.
+// RevokedBy is the cause of a grant's end.
 type RevokedBy string
 
-// What ends a grant.
+// The causes of a grant's end.
 const (
 	ByOperator      RevokedBy = "operator"
 	ByClient        RevokedBy = "client" // RFC 7009
@@ -50,10 +49,10 @@ const (
 	ByIssuer        RevokedBy = "security event of the issuer"
 )
 
-// GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its
-// fields are user, client_id, resource and grants, their number.
+// GrantSuperseded is the event that a sweep stores when it revokes grants because of newer ones.
+// Its fields are user, client_id, resource and grants, the number of grants.
 const GrantSuperseded = "grant.superseded"
 
-// DeliveriesDropped is the event that a sweep leaves when more than MaxDeliveries waited for a
-// receiver; its fields are receiver and deliveries, the number of those that it has lost.
+// DeliveriesDropped is the event that a sweep stores when more than MaxDeliveries waited for a
+// receiver. Its fields are receiver and deliveries, the number of dropped ones.
 const DeliveriesDropped = "securityevent.dropped"

@@ -5,15 +5,15 @@ import (
 	"errors"
 )
 
-// answers are the errors by which a store that works answers.
+// answers lists the contract's errors that a working store returns.
 var answers = []error{
 	ErrNotFound, ErrExists, ErrExpired, ErrMismatch, ErrResource, ErrSpent, ErrSuperseded, ErrRevoked, ErrPaused,
 	ErrUntied, ErrChanged, ErrLast, ErrEarly, ErrFull, ErrInUse, ErrEnded, ErrWider, ErrDeep, ErrProved,
 	ErrHomeProvider, ErrStopped, ErrSignedOut, ErrNothing,
 }
 
-// Failed reports whether an error of a verb says that the store failed: it is none of the contract,
-// and its caller did not give up.
+// Failed reports whether an error of a verb means that the store failed: it is not an error of the
+// contract, and the caller did not cancel.
 func Failed(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false

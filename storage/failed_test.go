@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFailed: an answer of the contract is no failure of the store, and each of them is known.
+// TestFailed: an error of the contract does not count as a failure of the store, and the list
+// contains each of them.
 func TestFailed(t *testing.T) {
 	for err, want := range map[error]bool{
 		nil: false, ErrSpent: false, fmt.Errorf("redeem: %w", ErrNotFound): false, context.Canceled: false,
@@ -24,7 +25,7 @@ func TestFailed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{ErrSchema.Error(): true, ErrBusy.Error(): true} // the store is of no use
+	known := map[string]bool{ErrSchema.Error(): true, ErrBusy.Error(): true} // the store is unusable
 	for _, answer := range answers {
 		known[answer.Error()] = true
 	}

@@ -14,7 +14,7 @@ const (
 	MaxAccessRules    = 2000
 )
 
-// Group is a group of accounts. Its members are people, never other groups.
+// Group is a group of accounts. Its members are users, never other groups.
 type Group struct {
 	Name        string
 	Description string
@@ -45,21 +45,22 @@ type Membership struct {
 	Groups       []string // in order
 }
 
-// Groups holds groups of accounts. A deleted account leaves its groups.
+// Groups stores groups of accounts. A deleted account leaves its groups.
 type Groups interface {
-	// CreateGroup adds a group. ErrExists; ErrFull when there are MaxGroups.
+	// CreateGroup adds a group. It returns ErrExists if the name is taken, ErrFull if there are
+	// MaxGroups.
 	CreateGroup(ctx context.Context, g Group) error
-	// DeleteGroup removes a group with its memberships. ErrNotFound; ErrInUse when an access rule names it: without
-	// the rule, an MCP server would be open to more people.
+	// DeleteGroup removes a group with its memberships. It returns ErrNotFound, or ErrInUse if an
+	// access rule names it: without the rule, an MCP server would be open to more users.
 	DeleteGroup(ctx context.Context, name string) error
 	// ListGroups returns all groups by name.
 	ListGroups(ctx context.Context) ([]Group, error)
 	// GroupMembers returns up to limit members of a group with a name greater than after, by name.
 	GroupMembers(ctx context.Context, group, after string, limit int) ([]Member, error)
-	// AddMember puts an account into a group, in which it may be already. ErrNotFound when there is no such group or
-	// account.
+	// AddMember adds an account to a group. Adding a member again is not an error. It returns
+	// ErrNotFound for an unknown group or account.
 	AddMember(ctx context.Context, group, userID string, now time.Time) error
-	// RemoveMember takes an account out of a group. ErrNotFound when it is not in it.
+	// RemoveMember removes an account from a group. It returns ErrNotFound if it is not a member.
 	RemoveMember(ctx context.Context, group, userID string) error
 	// Membership returns the name and the groups of an account. ErrNotFound.
 	Membership(ctx context.Context, userID string) (Membership, error)
@@ -80,20 +81,20 @@ type ProviderGroups interface {
 // by it.
 type AccessRule struct {
 	Resource string // canonical
-	// The subject: an account, a group, or with neither everyone.
+	// The subject: an account or a group; everyone if both are empty.
 	UserID   string
 	Group    string
-	UserName string // the name of the account, where rules are listed
+	UserName string // the name of the account, in lists of rules
 	Scopes   oauth.Scopes
 	All      bool // every scope of the resource
 	SetAt    time.Time
 	Config   bool // set in the configuration, not stored
 }
 
-// AccessRules holds the rules that were set by command. A deleted account takes its rules along.
+// AccessRules stores the rules that were set by command. Deleting an account deletes its rules.
 type AccessRules interface {
-	// PutAccessRule stores a rule in place of the one with its resource and subject. ErrNotFound when there is no such
-	// account or group; ErrFull when there are MaxAccessRules.
+	// PutAccessRule stores a rule. It replaces a rule with the same resource and subject. It
+	// returns ErrNotFound for an unknown account or group, and ErrFull if there are MaxAccessRules.
 	PutAccessRule(ctx context.Context, r AccessRule) error
 	// DeleteAccessRule removes the rule with the resource and the subject of r. ErrNotFound.
 	DeleteAccessRule(ctx context.Context, r AccessRule) error

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// ToolCall is a call of a tool of an MCP server.
+// ToolCall is a call of an MCP server's tool.
 type ToolCall struct {
-	Tool string    // its name; "": not known
+	Tool string    // tool name; "": not known
 	At   time.Time // when it began; zero: no call is known
 }
 
-// LastCalls keeps the last tool call of each grant, as resource servers report them.
+// LastCalls stores the last tool call of each grant, as reported by resource servers.
 type LastCalls interface {
-	// NoteCalls keeps each call as the last one of the grant with the id, unless a later one is kept.
-	// An id of no grant that is live when the call is made is left out, without an error.
+	// NoteCalls stores each call as the last call of the grant with the id, unless a later call is
+	// stored. It ignores ids of grants that were not live when the call was made.
 	NoteCalls(ctx context.Context, calls map[string]ToolCall) error
 }

@@ -2,8 +2,9 @@ package storage
 
 import "context"
 
-// Locales keeps the language that a person chose.
+// Locales stores the language that a user chose.
 type Locales interface {
-	// SetLocale replaces the language that a person chose. ErrNotFound when there is no such user.
+	// SetLocale replaces the language that a user chose. It returns ErrNotFound for an unknown
+	// user.
 	SetLocale(ctx context.Context, userID, tag string) error
 }

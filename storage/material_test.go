@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestMaterialStays: consents are stored under the digest of a client's material, so the
-// same client has the same digest in each version of this program, in whatever order its
-// lists are.
+// TestMaterialStays: consents are stored under the digest of a client's material. So the same
+// client must have the same digest in every version of this program, regardless of the order of its
+// lists.
 func TestMaterialStays(t *testing.T) {
 	c := Client{
 		ID: "id", Name: "name", AuthMethod: "none", JWKSURI: "https://j", JWKS: []byte(`{}`),

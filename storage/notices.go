@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// MaxNotices is how many notices of one person are kept: the newest.
+// MaxNotices is how many notices are kept per user: the newest.
 const MaxNotices = 50
 
-// Notices keeps what happened to an account until its person has seen it.
+// Notices stores notices about an account until its user has seen them.
 type Notices interface {
-	// PutNotice stores a notice, and forgets the oldest of its user beyond MaxNotices.
-	// ErrNotFound when there is no such user.
+	// PutNotice stores a notice, and removes the user's oldest ones beyond MaxNotices. It returns
+	// ErrNotFound for an unknown user.
 	PutNotice(ctx context.Context, n Notice) error
-	// UnseenNotices returns what a user has not seen yet, newest first.
+	// UnseenNotices returns a user's unseen notices, newest first.
 	UnseenNotices(ctx context.Context, userID string) ([]Notice, error)
-	// SeeNotices marks notices of a user as seen. Ids of others', or unknown ones, change nothing.
+	// SeeNotices marks notices of a user as seen. It ignores unknown ids and ids of other users.
 	SeeNotices(ctx context.Context, userID string, ids []string, now time.Time) error
 }
 
-// Notice is something that happened to an account, for its person.
+// Notice tells a user that their account changed.
 type Notice struct {
 	ID     string // "ntc_" + random
 	UserID string
 	Kind   string // such as "password-changed"
-	Detail string // what it happened to, such as the name of a provider; "" when the kind says all
+	Detail string // the affected thing, such as the name of a provider; "" if the kind says everything
 	At     time.Time
 }

@@ -5,82 +5,88 @@ import (
 	"time"
 )
 
-// OneTimeLink is a link by which a person makes an account, or gets back into one.
+// OneTimeLink is an invitation, recovery or password reset link.
 type OneTimeLink struct {
 	Hash Hash // of its token
-	// StopHash is that of the token which stops it, for its person; zero: there is none.
+	// StopHash is the hash of the token with which the user can stop the link; zero: there is no
+	// such token.
 	StopHash Hash
 	Kind     LinkKind
 	UserID   string // "" of an invitation
-	Name     string // of an invitation: that of the account to be made
+	Name     string // of an invitation: the name of the new account
 	Role     Role   // of an invitation
-	Mail     string // of an invitation: where its person gets mail
-	// Groups are those that the account of an invitation is put into.
+	Mail     string // of an invitation: the mail address of the new account
+	// Groups are the groups that an invited account joins.
 	Groups []string
-	// Browser is the hash of the browser that it is good in; zero: any.
+	// Browser is the hash of the only browser that may use the link; zero: any.
 	Browser   Hash
 	NotBefore time.Time
 	ExpiresAt time.Time
 	CreatedAt time.Time
 }
 
-// LinkKind is what a link is for.
+// LinkKind is the purpose of a link.
 type LinkKind string
 
 // The kinds of links.
 const (
-	LinkInvite  LinkKind = "invite"  // the operator invites a person
-	LinkRecover LinkKind = "recover" // the operator lets a person back in
-	LinkReset   LinkKind = "reset"   // a person has forgotten the password, and gets the link by mail
+	LinkInvite  LinkKind = "invite"  // an administrator invites a user
+	LinkRecover LinkKind = "recover" // an administrator restores a user's access
+	LinkReset   LinkKind = "reset"   // a user has forgotten the password, and gets the link by mail
 )
 
-// MaxResets is how many links of LinkReset a person has at most at one time: more than what package
-// users lets strangers ask for.
+// MaxResets is the maximum number of links of kind LinkReset of a user. It is higher than the
+// number of requests that package users allows unauthenticated visitors.
 const MaxResets = 60
 
-// OneTimeLinks holds links that work once. A link that was used, or stopped, is forgotten:
-// ErrNotFound says no more than that it is of no use.
+// OneTimeLinks stores links that work once. A used or stopped link is removed. So ErrNotFound only
+// says that the link does not work.
 type OneTimeLinks interface {
-	// PutLink stores a link. A new invitation of a name, and a new link of LinkRecover of a user,
-	// replaces the one before. ErrExists for an invitation whose name is taken; ErrNotFound when the
-	// user of another one is gone or disabled; ErrFull when there are MaxResets of a user.
+	// PutLink stores a link. A new invitation replaces the earlier one of its name, and a new
+	// LinkRecover the earlier one of its user. It returns ErrExists for an invitation whose name is
+	// taken. For another link, it returns ErrNotFound if its user is gone or disabled, and ErrFull
+	// if the user has MaxResets.
 	PutLink(ctx context.Context, l OneTimeLink, now time.Time) error
-	// Link returns the link whose token, or whose token that stops it, has a hash: ErrNotFound,
-	// ErrExpired. It spends nothing.
+	// Link returns the link whose token, or whose stop token, has a hash. It returns ErrNotFound or
+	// ErrExpired. It does not use up the link.
 	Link(ctx context.Context, h Hash, now time.Time) (OneTimeLink, error)
-	// AcceptInvitation spends an invitation and creates its user, of the link's name, mail and role, in
-	// one transaction. It returns the groups that the user is in: those of the link that are still there.
-	// ErrNotFound, ErrExpired; ErrExists, when the name or the passkey is taken, spends nothing.
+	// AcceptInvitation uses up an invitation and creates its user with the link's name, mail and
+	// role, in one transaction. It returns the user's groups: the link's groups that still exist.
+	// It returns ErrNotFound or ErrExpired. It returns ErrExists, without using up the link, if the
+	// name or the passkey is taken.
 	AcceptInvitation(ctx context.Context, a Acceptance) (User, []string, error)
-	// RecoverAccount spends a link of another kind, replaces the password of its user, adds the passkey, ends
-	// their sessions and the sign-ins that have begun, revokes their grants, forgets their consents, and ends
-	// their other links, but that of LinkReset none of LinkRecover, in one transaction. ErrNotFound, ErrExpired;
-	// ErrEarly before NotBefore; ErrMismatch in another browser; ErrRevoked when the account is disabled;
-	// ErrExists when the passkey is taken, and ErrFull as AddWay says. None of these spends it.
+	// RecoverAccount uses up a recovery or reset link, in one transaction. It replaces the password
+	// of its user, adds the passkey, ends the user's sessions and sign-ins in progress, revokes the
+	// grants, forgets the consents, and ends the user's other links. A LinkReset does not end a
+	// LinkRecover.
+	//
+	// ErrNotFound, ErrExpired. ErrEarly before NotBefore. ErrMismatch in another browser.
+	// ErrRevoked if the account is disabled. ErrExists if the passkey is taken, and ErrFull like
+	// AddWay. None of these errors uses up the link.
 	RecoverAccount(ctx context.Context, r Recovery) (User, error)
 }
 
-// LinkStops ends links that were not used.
+// LinkStops ends unused links.
 type LinkStops interface {
-	// StopLink ends a link by the hash of the token that stops it, and returns it. ErrNotFound.
+	// StopLink ends a link by the hash of its stop token, and returns it. It returns ErrNotFound.
 	StopLink(ctx context.Context, stop Hash, now time.Time) (OneTimeLink, error)
-	// StopLinks ends every link of a user, and reports how many could still have been used.
+	// StopLinks ends every link of a user, and returns how many could still have been used.
 	StopLinks(ctx context.Context, userID string, now time.Time) (int, error)
-	// RecoveryLink returns the link of LinkRecover of a user that may still be used. ErrNotFound.
+	// RecoveryLink returns the usable LinkRecover of a user, or ErrNotFound.
 	RecoveryLink(ctx context.Context, userID string, now time.Time) (OneTimeLink, error)
-	// StopInvitation ends the invitation of a name. ErrNotFound.
+	// StopInvitation ends the invitation of a name. It returns ErrNotFound.
 	StopInvitation(ctx context.Context, name string, now time.Time) error
-	// OpenLinks returns up to limit links that may still be used, now or later, with a hash greater than
+	// OpenLinks returns up to limit links that can be used, now or later, with a hash greater than
 	// after, by hash.
 	OpenLinks(ctx context.Context, after Hash, limit int, now time.Time) ([]OneTimeLink, error)
 }
 
-// Recovery is the use of a link to get back into an account.
+// Recovery is the use of a recovery or reset link.
 type Recovery struct {
 	Hash         Hash // of the link's token
 	Browser      Hash // of the browser that uses it
 	PasswordHash string
-	Passkey      *Way // the user's, who has no password then; nil: none
+	Passkey      *Way // replaces the user's password; nil: none
 	Now          time.Time
 }
 

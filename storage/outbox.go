@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The kinds of deliveries, as receivers choose them.
+// The kinds of deliveries; receivers subscribe to them.
 const (
 	KindSessionRevoked   = "session-revoked"
 	KindCredentialChange = "credential-change"
@@ -13,41 +13,47 @@ const (
 	KindAccountEnabled   = "account-enabled"
 	KindAccountPurged    = "account-purged"
 	KindGrantRevoked     = "grant-revoked"
-	KindVerification     = "verification" // of the operator, by PutDelivery
+	KindVerification     = "verification" // requested by an administrator, with PutDelivery
 )
 
-// The bounds of the outbox.
+// The limits of the outbox.
 const (
-	// DeliveryFor is how long a delivery waits at most, and how long a receiver is told for that no
-	// server names any more.
+	// DeliveryFor is how long a delivery waits at most, and how long a receiver still gets
+	// deliveries after the last server stops naming it.
 	DeliveryFor = 7 * 24 * time.Hour
-	// MaxDeliveries is how many wait for one receiver at most.
+	// MaxDeliveries is the maximum number of waiting deliveries per receiver.
 	MaxDeliveries = 10000
 )
 
-// Outbox holds what receivers of security events are told, until they have it. The store writes a
-// delivery for each receiver in the transaction of the change that it is about: an account that is
-// disabled, enabled or deleted, a password, passkey or app that changes, StopEverything, a session at
-// a provider that another than its person ends, and a grant as soon as it is marked as revoked. Its
-// time is that of the change, by the clock of the store.
+// Outbox queues security events for receivers until they are delivered. The store writes a delivery
+// for each receiver in the transaction of the change itself. The changes are:
+//
+//   - an account is disabled, enabled or deleted
+//   - a password, passkey or authenticator app changes
+//   - StopEverything
+//   - anyone but the user ends a session at a provider
+//   - a grant is marked as revoked
+//
+// The delivery has the time of the change, by the clock of the store.
 type Outbox interface {
-	// NameReceivers has these receivers told from now on, each of its kinds. A receiver that no call
-	// names for DeliveryFor is told nothing more.
+	// NameReceivers registers receivers, each for its kinds. A receiver that no call names for
+	// DeliveryFor gets no further deliveries.
 	NameReceivers(ctx context.Context, all []EventReceiver, now time.Time) error
-	// PutDelivery tells one receiver. ErrNotFound when it is not named.
+	// PutDelivery queues a delivery for one receiver. It returns ErrNotFound if the receiver is not
+	// named.
 	PutDelivery(ctx context.Context, d Delivery) error
-	// TakeDelivery gives the caller the oldest delivery of a receiver until a time: of N concurrent
-	// calls one gets it, and none gets a later one before it. ErrNotFound when there is none, when it
-	// is not due at now, or when another caller has it.
+	// TakeDelivery gives the caller the oldest delivery of a receiver until a time. One of N
+	// concurrent calls gets it, and no call gets a later one before it. It returns ErrNotFound if
+	// the queue is empty, the delivery is not due at now, or another caller has it.
 	TakeDelivery(ctx context.Context, receiver string, now, until time.Time) (Delivery, error)
-	// SettleDelivery removes a delivery that was taken, or, with a time, has it tried again then.
-	// ErrSpent when it was taken again since.
+	// SettleDelivery removes a taken delivery, or with a time schedules another try. It returns
+	// ErrSpent if the delivery was taken again since.
 	SettleDelivery(ctx context.Context, d Delivery, again time.Time, failed string) error
-	// Backlogs says what waits for each receiver that is named, or for which something waits, by id.
+	// Backlogs returns the queue of each receiver that is named or still has deliveries, by id.
 	Backlogs(ctx context.Context, now time.Time) ([]Backlog, error)
 }
 
-// EventReceiver is who is told of security events.
+// EventReceiver is a receiver of security events.
 type EventReceiver struct {
 	ID    string
 	Kinds []string
@@ -55,20 +61,20 @@ type EventReceiver struct {
 
 // Delivery is one event for one receiver.
 type Delivery struct {
-	ID       string // the jti of its token, at each try
+	ID       string // the jti of its token, the same for each try
 	Receiver string
 	Kind     string
-	Subject  string // a person, or the client of a grant without one
+	Subject  string // a user, or the client of a grant without a user
 	Detail   []byte // JSON object
 	At       time.Time
-	Tries    int64 // with the one that it was taken for
+	Tries    int64 // including the current one
 }
 
-// Backlog is what waits for a receiver.
+// Backlog describes the queue of a receiver.
 type Backlog struct {
 	Receiver string
 	Waiting  int
-	Oldest   time.Time // zero: none waits
+	Oldest   time.Time // zero: the queue is empty
 	Tries    int64     // of the oldest
-	Failed   string    // why its last try did
+	Failed   string    // why the last try of the oldest failed
 }

@@ -7,48 +7,49 @@ import (
 	"time"
 )
 
-// MaxPauses is how many applications one person can have paused at a time.
+// MaxPauses is the maximum number of paused applications of one user.
 const MaxPauses = 256
 
-// Pause is an application that gets nothing of a person at a resource. It outlives the grants that were paused,
-// and the clients: no verb gives the application a grant while it lasts. Nor does the client by which it was
-// paused get one when it has changed its name or its redirect URIs since (RFC 7592), and so its application.
+// Pause stops an application's access to a resource for one user. It outlives the paused grants and
+// the clients: while it lasts, every verb refuses the application a grant. It also applies to the
+// client that was paused if that has since changed its name or redirect URIs (RFC 7592), and so its
+// application.
 type Pause struct {
 	ID          string // PauseID
 	UserID      string
 	Application string // Client.Application
 	Resource    string // canonical
-	ClientID    string // the client of the grant by which it was paused
+	ClientID    string // the client of the grant that was paused
 	ClientName  string // of that client; "": not known
 	At          time.Time
 }
 
-// PauseID returns the id of the pause of an application, by its key, of a person at a resource.
+// PauseID returns the id of the pause of an application of a user at a resource.
 func PauseID(userID, application, resource string) string {
 	digest := sha256.Sum256(appendList([]byte("pause"), userID, application, resource))
 	return "pau_" + base64.RawURLEncoding.EncodeToString(digest[:16])
 }
 
-// Pauses lists and ends pauses. Connections.PauseGrant begins them. A pause ends when it is resumed, when the
-// application is disconnected (WithdrawGrant), when StopEverything or a cut of the person's grants takes it along,
-// and with the account.
+// Pauses lists and ends pauses; Connections.PauseGrant begins them. A pause ends when the user
+// resumes the application or disconnects it (WithdrawGrant), with StopEverything or a cut of the
+// user's grants, and with the account.
 type Pauses interface {
-	// Pauses returns all pauses of a person, the newest first. There are MaxPauses at most.
+	// Pauses returns all pauses of a user, newest first. There are at most MaxPauses.
 	Pauses(ctx context.Context, userID string) ([]Pause, error)
-	// PauseByID returns a pause. ErrNotFound.
+	// PauseByID returns a pause, or ErrNotFound.
 	PauseByID(ctx context.Context, id string) (Pause, error)
-	// PauseOf returns the pause because of which a client gets nothing of a person at a resource: the pause of its
-	// application, or one that was begun by the client itself, under whatever name. ErrNotFound.
+	// PauseOf returns the pause that applies to a client of a user at a resource: the pause of its
+	// application, or one that began with this client under another name. It returns ErrNotFound.
 	PauseOf(ctx context.Context, userID string, client *Client, resource string) (Pause, error)
-	// EndPause resumes a paused application, as ResumeGrant does, with or without a live grant. ErrNotFound when
-	// the person has no such pause.
+	// EndPause resumes a paused application like ResumeGrant, with or without a live grant. It
+	// returns ErrNotFound if the user has no such pause.
 	EndPause(ctx context.Context, userID, id string, now time.Time) error
-	// GrantApplication returns the application of a grant. ErrNotFound for a grant of no person, and for an
-	// unknown one.
+	// GrantApplication returns the application of a grant. It returns ErrNotFound for an unknown
+	// grant and for a grant without a user.
 	GrantApplication(ctx context.Context, grantID string, now time.Time) (Application, error)
 }
 
-// Application is the application of a grant, for the person of the grant and its resource.
+// Application is the application of a grant, for the grant's user and resource.
 type Application struct {
 	Key         string // Client.Application
 	Connections int    // live grants that were redeemed

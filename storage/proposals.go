@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Administration is what administering alone needs.
+// Administration combines the roles that only administration needs.
 type Administration interface {
 	KeyedRequests
 	Proposals
 	Searches
 }
 
-// Proposal is an operation of the administration that waits for a second administrator.
+// Proposal is an administrative operation that waits for approval by a second administrator.
 type Proposal struct {
 	ID        string
-	Operation string // its name, such as "user delete"
+	Operation string // operation name, such as "user delete"
 	Input     []byte // sealed
-	// Thing is a digest of what it is about, as that was when it was proposed; "": about nothing yet.
+	// Thing is a digest of the operation's target at the time of the proposal; "": no target yet.
 	Thing     string
 	By        Party
 	CreatedAt time.Time
@@ -27,13 +27,13 @@ type Proposal struct {
 	DecidedAt time.Time // zero while it is open
 }
 
-// Party is a person or a program that administers.
+// Party is a user or a program that administers.
 type Party struct {
 	UserID, Name string // "" for a program
-	ClientID     string // the application by which they act; "": a browser
+	ClientID     string // the application that they act through; "": a browser
 }
 
-// ProposalState is what became of a proposal.
+// ProposalState is the state of a proposal.
 type ProposalState string
 
 // The states of a proposal. It leaves ProposalOpen once.
@@ -43,27 +43,29 @@ const (
 	ProposalDeclined ProposalState = "declined"
 )
 
-// MaxProposals is how many are open at one time.
+// MaxProposals is the maximum number of open proposals.
 const MaxProposals = 100
 
-// ProposalDecision is how a proposal ends.
+// ProposalDecision closes a proposal.
 type ProposalDecision struct {
-	State ProposalState // one of the other two
+	State ProposalState // ProposalAccepted or ProposalDeclined
 	By    Party
 	At    time.Time
 }
 
-// Proposals keeps what waits for a second administrator. What has expired is forgotten, and a sweep
-// removes it.
+// Proposals stores operations that wait for a second administrator. Expired proposals are not
+// returned, and a sweep removes them.
 type Proposals interface {
-	// PutProposal stores an open proposal. ErrFull when MaxProposals are open; calls at the same time may
-	// go beyond that by their number.
+	// PutProposal stores an open proposal. It returns ErrFull if MaxProposals are open. N
+	// concurrent calls may exceed the limit by N.
 	PutProposal(ctx context.Context, p Proposal, now time.Time) error
-	// Proposal returns one, in whatever state. ErrNotFound.
+	// Proposal returns the proposal with the id in any state, or ErrNotFound.
 	Proposal(ctx context.Context, id string, now time.Time) (Proposal, error)
-	// ListProposals returns those in whatever state after an id, by id, which is by their age.
+	// ListProposals returns up to limit proposals in any state with an id greater than after, by
+	// id. This is also the order of their age.
 	ListProposals(ctx context.Context, after string, limit int, now time.Time) ([]Proposal, error)
-	// DecideProposal ends an open proposal, and returns it as it then is. ErrSpent when it has ended: of N
-	// concurrent calls one ends it. ErrNotFound.
+	// DecideProposal closes an open proposal, and returns it as stored afterwards. It returns
+	// ErrSpent if the proposal was already closed; one of N concurrent calls closes it. It returns
+	// ErrNotFound for an unknown id.
 	DecideProposal(ctx context.Context, id string, d ProposalDecision) (Proposal, error)
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// PushedRequests holds authorization requests that clients have pushed (RFC 9126).
+// PushedRequests stores pushed authorization requests (RFC 9126).
 type PushedRequests interface {
-	// PutPushedRequest stores a request. ErrExists when its reference is taken.
+	// PutPushedRequest stores a request. It returns ErrExists if its reference is taken.
 	PutPushedRequest(ctx context.Context, r PushedRequest) error
-	// OpenPushedRequest returns the parameters of a request to the first browser that opens it, and to
-	// the same browser again until the request expires: of N concurrent browsers one gets them.
-	// ErrSpent for any other browser; ErrMismatch for another client's request, which is left as it
-	// is; ErrNotFound when the request has expired or is not known.
+	// OpenPushedRequest returns the sealed parameters to the first browser that opens the request,
+	// and to the same browser again until the request expires. One of N concurrent browsers gets
+	// them. It returns ErrSpent for any other browser, and ErrNotFound if the request is unknown or
+	// expired. It returns ErrMismatch, and changes nothing, for another client's request.
 	OpenPushedRequest(ctx context.Context, o OpenPushed) (sealed []byte, err error)
 }
 
@@ -24,7 +24,7 @@ type PushedRequest struct {
 	ExpiresAt time.Time
 }
 
-// OpenPushed names a pushed request, and the browser that brings it.
+// OpenPushed identifies a pushed request and the browser that opens it.
 type OpenPushed struct {
 	Reference Hash // of the request_uri
 	ClientID  string

@@ -5,39 +5,41 @@ import (
 	"time"
 )
 
-// RemoteSignIns holds what browsers ask of people on other devices: to be signed in (PE-15).
+// RemoteSignIns stores requests of browsers to be signed in by a user on another device (PE-15).
 type RemoteSignIns interface {
-	// PutRemoteSignIn stores a request. ErrExists when its code is taken.
+	// PutRemoteSignIn stores a request. It returns ErrExists if its code is taken.
 	PutRemoteSignIn(ctx context.Context, r RemoteSignIn) error
-	// RemoteSignInByCode returns the request that waits for a decision under a code. ErrNotFound
-	// for any other code.
+	// RemoteSignInByCode returns the request that waits for a decision under a code. It returns
+	// ErrNotFound for any other code.
 	RemoteSignInByCode(ctx context.Context, code Hash, now time.Time) (RemoteSignIn, error)
-	// RemoteSignIn returns the request of the browser with a secret, decided or not. ErrNotFound,
-	// also when it has expired.
+	// RemoteSignIn returns the request of the browser with a secret, decided or not. It returns
+	// ErrNotFound if the request is unknown or expired.
 	RemoteSignIn(ctx context.Context, secret Hash, now time.Time) (RemoteSignIn, error)
-	// DecideRemoteSignIn decides a request: of N concurrent decisions one counts. The session of
-	// the person who approves is named, and none by a person who denies. ErrSpent when it was decided
-	// before, ErrExpired when it has expired or is not known; ErrNotFound when the session is not
-	// live, which leaves the request undecided.
+	// DecideRemoteSignIn decides a request; one of N concurrent decisions counts. The approver is
+	// the session of the user who approves, nil to deny. It returns ErrSpent if the request was
+	// already decided, and ErrExpired if it is expired or unknown. It returns ErrNotFound, and
+	// leaves the request undecided, if the session is not live.
 	DecideRemoteSignIn(ctx context.Context, secret Hash, approver *Hash, now time.Time) error
-	// CollectRemoteSignIn is PutSession for the browser of a request that was approved: of N
-	// concurrent calls one begins its session. The session that approved has to be live still and of
-	// the same user, so that what ends that before ends this, too. ErrSpent when the session was
-	// begun before, ErrExpired when the request has expired or is not known; ErrNotFound when it is
-	// not approved, or not any more, and as PutSession says.
+	// CollectRemoteSignIn is PutSession for the browser of an approved request. One of N concurrent
+	// calls begins its session. The approving session must still be live and of the same user, so
+	// an event that ended it also prevents the new session.
+	//
+	// It returns ErrSpent if the session was already begun, and ErrExpired if the request is
+	// expired or unknown. It returns ErrNotFound if the request is not or no longer approved, and
+	// like PutSession.
 	CollectRemoteSignIn(ctx context.Context, secret Hash, s Session, now time.Time) error
 }
 
-// RemoteSignIn is a request of a browser to be signed in by a person on another device, and what a
-// person has decided about it.
+// RemoteSignIn is a browser's request to be signed in by a user on another device, with the user's
+// decision.
 type RemoteSignIn struct {
-	Secret      Hash   // of what the browser alone holds
-	Code        Hash   // of what it shows
+	Secret      Hash   // of a value that only the browser has
+	Code        Hash   // of the code that the browser shows
 	Agent       string // the browser, in words; "": not known
-	Address     string // where it asks from, as people are shown it
+	Address     string // the address of the request, as users see it
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
-	DecidedAt   time.Time // zero: it waits for a decision
-	Approver    *Hash     // the session of the person who approved; nil: it was not approved
-	CollectedAt time.Time // when the session of the browser began; zero: it has not
+	DecidedAt   time.Time // zero: undecided
+	Approver    *Hash     // the session of the user who approved; nil: not approved
+	CollectedAt time.Time // when the session of the browser began; zero: not yet
 }

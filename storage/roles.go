@@ -2,20 +2,20 @@ package storage
 
 import "context"
 
-// Role is what a person may do as one of the operator's.
+// Role says which administrative operations a user may perform.
 type Role string
 
-// The roles. An account without one administers nothing.
+// The roles. An account without a role administers nothing.
 const (
 	Administrator Role = "administrator" // everything
 	Auditor       Role = "auditor"       // reads everything, changes nothing
-	Support       Role = "support"       // helps people: accounts, attempts
+	Support       Role = "support"       // helps users: accounts, connection log
 )
 
-// Roles gives accounts their roles.
+// Roles assigns roles to accounts.
 type Roles interface {
-	// SetRole replaces the role of an account, "" for none. When it was another one, it ends the
-	// sessions of the account, so that its person signs in as the new role demands. ErrNotFound when
-	// there is no such user; ErrLast for an administrator beside whom no other one is enabled.
+	// SetRole replaces the role of an account, "" for none. If the role changes, SetRole ends the
+	// sessions of the account, so that its user signs in as the new role requires. It returns
+	// ErrNotFound for an unknown user, and ErrLast for the only enabled administrator.
 	SetRole(ctx context.Context, userID string, role Role) error
 }

@@ -1,7 +1,7 @@
 package storage
 
-// Store is all roles together: what a backend implements and what cmd wires. A
-// consumer declares only the roles it uses.
+// Store combines all roles: a backend implements it, and cmd wires it. A consumer declares only the
+// roles it uses.
 type Store interface {
 	Clients
 	Applications

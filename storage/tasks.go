@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// Tasks holds calls of tools whose results are fetched later, and whom the tasks of MCP servers behind the
-// gateway belong to. What has expired is not there.
+// Tasks stores tool calls whose results are fetched later, and the owners of tasks of MCP servers
+// behind the gateway. Expired tasks are not returned.
 type Tasks interface {
-	// KeepTask stores a new task. ErrFull when the person has that many, however many are stored at once;
-	// ErrExists when its owner has one of this name.
+	// KeepTask stores a new task. It returns ErrFull if the user already has most tasks, a limit
+	// that also holds for concurrent calls. It returns ErrExists if the owner has a task of this
+	// name.
 	KeepTask(ctx context.Context, t Task, most int, now time.Time) error
 	// FindTask returns the task with this ID, or ErrNotFound.
 	FindTask(ctx context.Context, id Hash, now time.Time) (Task, error)
-	// ListTasks returns up to limit tasks of an owner, the latest first, those of one millisecond by
-	// descending name: those that come after the time and name of another one in that order, all of them for
-	// the name "".
+	// ListTasks returns up to limit tasks of an owner, newest first, and of equal milliseconds by
+	// descending name. It begins behind the time and name of after; an empty name begins at the
+	// first.
 	ListTasks(ctx context.Context, owner Hash, after Task, limit int, now time.Time) ([]Task, error)
-	// ChangeTask puts sealed in place of what the task with this ID has, if its version is still this one,
-	// and counts the version up: of N concurrent changes of one version one is made. ErrChanged for another
-	// version, ErrNotFound for no such task.
+	// ChangeTask replaces the sealed content of the task with this ID if its version still is
+	// version, and increments the version. One of N concurrent changes of a version succeeds. It
+	// returns ErrChanged for another version, and ErrNotFound for an unknown task.
 	ChangeTask(ctx context.Context, id Hash, version int64, sealed []byte, now time.Time) error
 }
 
@@ -27,10 +28,10 @@ type Tasks interface {
 type Task struct {
 	ID        Hash // of MCP server, owner and name
 	Owner     Hash
-	Person    Hash // by whom tasks are counted
+	Person    Hash // the key of the limit on tasks
 	Name      string
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	Version   int64 // how often it was changed
+	Version   int64 // number of changes
 	Sealed    []byte
 }

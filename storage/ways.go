@@ -6,52 +6,52 @@ import (
 	"time"
 )
 
-// Way is a passkey or an authenticator app by which a person signs in.
+// Way is an authentication method of a user: a passkey or an authenticator app.
 type Way struct {
 	ID     string // "way_" + random
 	UserID string
 	Kind   WayKind
-	Name   string // the person's own, for people to read
-	// RPID is the relying party for which a passkey was made (WebAuthn §5.4.2); it works for no
-	// other one. "" for an app.
+	Name   string // chosen by the user, for display
+	// RPID is the relying party of a passkey (WebAuthn §5.4.2); a passkey works for no other. ""
+	// for an app.
 	RPID         string
-	CredentialID []byte // what a passkey is found by, unique; nil for an app
+	CredentialID []byte // the lookup key of a passkey, unique; nil for an app
 	Data         []byte // a passkey's public credential; an app's secret, sealed
-	// Counter is how often a passkey has signed, as far as it counts (WebAuthn §6.1.1); of an app,
-	// the time step of the last code (RFC 6238 §5.2).
+	// Counter is the signature counter of a passkey, if it counts (WebAuthn §6.1.1). For an app, it
+	// is the time step of the last code (RFC 6238 §5.2).
 	Counter    int64
 	CreatedAt  time.Time
 	LastUsedAt time.Time // zero: never
 }
 
-// WayKind is what a way is.
+// WayKind is the kind of an authentication method.
 type WayKind string
 
-// The kinds of ways. A passkey lets a person in alone, an app beside something else.
+// The kinds of authentication methods. A passkey is enough to sign in; an app is a second factor.
 const (
 	Passkey WayKind = "passkey"
 	App     WayKind = "app"
 )
 
-// MaxWays is how many ways a person has at most, and MaxApps how many of them are apps: a guess may
-// be a code of any of these.
+// MaxWays is the maximum number of authentication methods of a user. MaxApps limits the apps among
+// them, because a guess may match the code of any app.
 const (
 	MaxWays = 20
 	MaxApps = 5
 )
 
-// Factors are all that a person can prove with who they are, as far as it is admitted.
+// Factors counts the admitted authentication factors of a user.
 type Factors struct {
 	Password      bool
 	Passkeys      int
 	Apps          int
-	RecoveryCodes int // that are left
+	RecoveryCodes int // unused ones
 	Identities    int // accounts at providers
-	// AdminEnrolled: some person with a role, who need not be this person, has a passkey or an app.
+	// AdminEnrolled: any user with a role, not necessarily this one, has a passkey or an app.
 	AdminEnrolled bool
 }
 
-// Alone counts the ways that let a person in without another one. The verbs of WayEnds count the same.
+// Alone counts the factors that are enough to sign in. The verbs of WayEnds count in the same way.
 func (f Factors) Alone() int {
 	n := f.Passkeys + f.Identities
 	if f.Password {
@@ -60,32 +60,34 @@ func (f Factors) Alone() int {
 	return n
 }
 
-// ErrSignedOut: the session has ended in which a person wanted to change something.
+// ErrSignedOut: the session that requested the change has ended.
 var ErrSignedOut = errors.New("storage: the session has ended")
 
-// Ways holds passkeys and authenticator apps. Here and in WayEnds, RecoveryCodes and Accounts, in is the
-// session in which a person changes their ways in, the zero Hash for the operator: ErrSignedOut when it has
-// ended or is another person's, and nothing changes. So a change that was sent before StopEverything does
-// not take place after it.
+// Ways stores passkeys and authenticator apps.
+//
+// Here and in WayEnds, RecoveryCodes and Accounts, in is the session of the user who makes the
+// change, and the zero Hash for an administrator. If that session has ended or is another user's,
+// the verb returns ErrSignedOut and changes nothing. So a change sent before StopEverything cannot
+// take place after it.
 type Ways interface {
-	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id
-	// or the credential is taken, by any person; ErrFull when the person has MaxWays already, or
-	// for an app MaxApps.
+	// AddWay stores an authentication method. It returns ErrNotFound if the account is gone or
+	// disabled, ErrExists if any user has the id or the credential, and ErrFull if the user already
+	// has MaxWays, or MaxApps for an app.
 	AddWay(ctx context.Context, w Way, in Hash) error
-	// Ways returns the ways of a user, oldest first.
+	// Ways returns the authentication methods of a user, oldest first.
 	Ways(ctx context.Context, userID string) ([]Way, error)
-	// PasskeyOwner returns the passkey with a credential id, and whose it is. ErrNotFound.
+	// PasskeyOwner returns the passkey with a credential id, and its user. It returns ErrNotFound.
 	PasskeyOwner(ctx context.Context, credentialID []byte) (Way, User, error)
-	// UseWay records a use of a way: its counter moves from one value to another, which may be the
-	// same, and its data is replaced unless it is nil. ErrChanged when the counter is another one;
-	// ErrNotFound.
+	// UseWay records a use of an authentication method. It sets the counter from From to To, which
+	// may be equal, and replaces the data unless it is nil. It returns ErrChanged if the counter is
+	// not From, and ErrNotFound.
 	UseWay(ctx context.Context, u WayUse) error
-	// RenameWay gives a way of a user another name, and returns the one before. ErrNotFound when the user has
-	// no such way.
+	// RenameWay renames an authentication method of a user, and returns the previous name. It
+	// returns ErrNotFound if the user does not have it.
 	RenameWay(ctx context.Context, userID, id, name string, in Hash) (before string, err error)
 }
 
-// WayUse is a use of a way.
+// WayUse is a use of an authentication method.
 type WayUse struct {
 	ID       string
 	From, To int64
@@ -93,57 +95,61 @@ type WayUse struct {
 	Now      time.Time
 }
 
-// Admission is what lets people in as the server is configured.
+// Admission says which authentication methods the server's configuration admits.
 type Admission struct {
-	Passwords bool     // accounts with a password sign in
-	RPIDs     []string // the relying parties for which passkeys work
-	Providers []string // the ids of those at which people sign in
+	Passwords bool     // passwords are admitted
+	RPIDs     []string // the relying parties whose passkeys work
+	Providers []string // the ids of the providers for sign-in
 }
 
-// WayEnds takes ways in away. A person keeps at least one that lets them in alone, of those that are
-// admitted: a passkey, a password, or an account at a provider. Of concurrent removals that together
-// would leave none, one at least is ErrLast.
+// WayEnds removes authentication methods. A user keeps at least one admitted method that is enough
+// to sign in: a passkey, a password, or an account at a provider. If concurrent removals would
+// together leave none, at least one of them returns ErrLast.
 type WayEnds interface {
-	// RemoveWay removes a way. ErrNotFound when the user has no such way; ErrLast.
+	// RemoveWay removes a passkey or an app. It returns ErrNotFound if the user does not have it,
+	// or ErrLast.
 	RemoveWay(ctx context.Context, userID, id string, by Admission, in Hash) error
-	// RemovePassword removes the password of a user; sessions stay. ErrNotFound when there is none;
-	// ErrLast.
+	// RemovePassword removes the password of a user; sessions stay. It returns ErrNotFound if the
+	// user has no password, or ErrLast.
 	RemovePassword(ctx context.Context, userID string, by Admission, in Hash) error
-	// RemoveRecoveryCodes removes the recovery codes of a user. ErrNotFound when there are none;
-	// ErrLast when nothing lets the person in alone.
+	// RemoveRecoveryCodes removes the recovery codes of a user. It returns ErrNotFound if the user
+	// has none, and ErrLast if no other method is enough to sign in.
 	RemoveRecoveryCodes(ctx context.Context, userID string, by Admission, in Hash) error
-	// TakeWay removes a way for the operator, even if it is the last one. ErrNotFound.
+	// TakeWay removes a passkey or an app for an administrator, even if it is the last one. It
+	// returns ErrNotFound.
 	TakeWay(ctx context.Context, userID, id string) error
-	// Factors counts what a user has that is admitted, in one round trip. ErrNotFound when the user is gone.
+	// Factors counts a user's admitted factors, in one round trip. It returns ErrNotFound if the
+	// user is gone.
 	Factors(ctx context.Context, userID string, by Admission) (Factors, error)
 }
 
-// RecoveryCodes are for people who have lost their other ways in. Each is good once.
+// RecoveryCodes stores codes for users who have lost their other authentication methods. Each works
+// once.
 type RecoveryCodes interface {
-	// ReplaceRecoveryCodes makes these the only codes of a user. ErrNotFound when the account is
+	// ReplaceRecoveryCodes replaces all codes of a user. It returns ErrNotFound if the account is
 	// gone or disabled.
 	ReplaceRecoveryCodes(ctx context.Context, userID string, codes []Hash, in Hash) error
-	// CheckRecoveryCode returns nil for a code that PutSession would spend. ErrSpent when it was used;
-	// ErrNotFound when the user has no such code, or is gone or disabled.
+	// CheckRecoveryCode returns nil for a code that PutSession would accept. It returns ErrSpent if
+	// the code was used, and ErrNotFound if the user has no such code, or is gone or disabled.
 	CheckRecoveryCode(ctx context.Context, userID string, code Hash) error
 }
 
-// WayCustody is for operators: another master key, another host name.
+// WayCustody is for administrators who change the master key or the host name.
 type WayCustody interface {
 	// SealedWays returns up to limit apps with an id greater than after, by id.
 	SealedWays(ctx context.Context, after string, limit int) ([]Way, error)
-	// ResealWay replaces the data of an app, if it still is old. ErrSpent when it is not, or when
-	// there is no such app.
+	// ResealWay replaces the data of an app if it still equals old. It returns ErrSpent if it does
+	// not, or if the app does not exist.
 	ResealWay(ctx context.Context, id string, old, sealed []byte) error
-	// PasskeyHosts counts the passkeys of each relying party, by its id. Passkeys of every other one
-	// count as another way in, whether or not they are admitted.
+	// PasskeyHosts counts the passkeys of each relying party, by its id. Passkeys of all other
+	// relying parties count as another method to sign in, admitted or not.
 	PasskeyHosts(ctx context.Context, by Admission) ([]PasskeyHost, error)
 }
 
-// PasskeyHost is what rests on a relying party.
+// PasskeyHost counts the passkeys of a relying party and their users.
 type PasskeyHost struct {
 	RPID     string
 	Passkeys int
-	People   int // who have them
-	Only     int // who have nothing else that lets them in
+	People   int // who have such a passkey
+	Only     int // who have no other method to sign in
 }
