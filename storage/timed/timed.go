@@ -1,4 +1,4 @@
-// Package timed is a store that tells how long each of its verbs has taken.
+// Package timed wraps a store and reports the duration of each verb.
 package timed
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Took is told of each verb that has ended, with its error. The context is that of the verb.
+// Took is called after each verb, with its duration and error. ctx is the verb's context.
 type Took func(ctx context.Context, verb string, began time.Time, took time.Duration, err error)
 
-// New returns store with each verb timed by the clock now. The verbs are in verbs.go, which is
-// written by go generate ./storage/storagetest.
+// New returns store with each verb timed by the clock now. The verbs are in verbs.go, which go
+// generate ./storage/storagetest writes.
 func New(store storage.Store, now func() time.Time, took Took) storage.Store {
 	return &timed{store, now, took}
 }
@@ -23,7 +23,8 @@ type timed struct {
 	took Took
 }
 
-// Attend is that of a store for one server at a time; other stores tell of no other servers.
+// Attend calls Attend of a store that serves one server at a time. Other stores report no other
+// processes.
 func (t *timed) Attend() (processes []string, err error) {
 	if store, ok := t.Store.(interface{ Attend() ([]string, error) }); ok {
 		return store.Attend()

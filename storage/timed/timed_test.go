@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// slow is a store in whose verb a minute passes.
+// slow is a store whose verb takes a minute.
 type slow struct {
 	storage.Store
 	now *time.Time
@@ -21,7 +21,8 @@ func (s slow) Keys(context.Context, time.Time) ([]storage.SigningKey, error) {
 	return []storage.SigningKey{{ID: "k"}}, s.err
 }
 
-// TestTimed: OB-07: each verb is told of with its time and its error, and answers what the store does.
+// TestTimed: OB-07: each verb is reported with its duration and error, and returns the store's
+// result.
 func TestTimed(t *testing.T) {
 	now, fault := time.Unix(0, 0), errors.New("disk full")
 	var verb string
@@ -42,7 +43,7 @@ type alone struct{ storage.Store }
 
 func (alone) Attend() ([]string, error) { return []string{"1"}, nil }
 
-// TestAttend: a store for one server at a time still tells of others.
+// TestAttend: a store for one server at a time still reports other processes.
 func TestAttend(t *testing.T) {
 	type attending interface{ Attend() ([]string, error) }
 	for _, tt := range []struct {

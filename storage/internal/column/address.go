@@ -6,11 +6,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AddressColumns are those of the table of resources, in the order in which ReadAddress reads them.
+// AddressColumns are the columns of the resources table, in the order of ReadAddress.
 const AddressColumns = "uri, name, scopes, created_at, alias_of, dpop"
 
-// Address is a row of that table: a resource, or an alias of one. An alias has name, scopes and the like
-// of its resource for versions that know no aliases and take it for a resource.
+// Address is a row of the resources table: a resource or an alias. An alias repeats its resource's
+// name, scopes and other columns for versions that know no aliases and treat it as a resource.
 type Address struct {
 	URI, Name string
 	Scopes    string // JSON
@@ -19,7 +19,7 @@ type Address struct {
 	DPoP      string
 }
 
-// Addresses are the rows of a resource, that of itself first.
+// Addresses returns the rows of a resource. Its own row comes first.
 func Addresses(r storage.Resource) []Address {
 	own := Address{URI: r.URI, Name: r.Name, Scopes: List(r.Scopes), CreatedAt: r.CreatedAt, DPoP: string(r.DPoP)}
 	out := []Address{own}
@@ -31,7 +31,7 @@ func Addresses(r storage.Resource) []Address {
 	return out
 }
 
-// Values are what a row is made of.
+// Values returns the values of a row.
 func (a Address) Values() []any {
 	return []any{a.URI, a.Name, a.Scopes, Millis(a.CreatedAt), Text(a.AliasOf), a.DPoP}
 }
@@ -47,7 +47,7 @@ func ReadAddress(row interface{ Scan(dest ...any) error }) (a Address, err error
 	return a, nil
 }
 
-// Resources are the resources of all rows, with their aliases, in the order of the rows.
+// Resources returns the resources of all rows, with their aliases, in row order.
 func Resources(rows []Address) (out []storage.Resource, err error) {
 	aliases := map[string][]string{}
 	for _, row := range rows {

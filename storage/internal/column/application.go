@@ -5,17 +5,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Application is what a person has taken for one application at an MCP server.
+// Application is a set of clients that a user sees as one application at an MCP server.
 type Application struct {
 	Key     string   // storage.Client.Application
-	Name    string   // of the client by which it was found; "": nothing is known of it
+	Name    string   // of the client that was looked up; "": not known
 	Clients []string // ids
 }
 
-// SelfRegisteredSources are the sources of the clients of which several may be one application.
+// SelfRegisteredSources lists the sources of clients that may share an application.
 const SelfRegisteredSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceManaged) + "')"
 
-// ApplicationRead is what tells which clients are one application.
+// ApplicationRead are the columns that determine the application of a client.
 const ApplicationRead = "id, name, redirect_uris, source"
 
 // ApplicationRow reads ApplicationRead.
@@ -24,13 +24,13 @@ type ApplicationRow struct {
 	redirects, source string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *ApplicationRow) Dest() []any { return []any{&r.c.ID, &r.c.Name, &r.redirects, &r.source} }
 
-// Redirects are the redirect URIs as they are stored.
+// Redirects returns the redirect URIs as stored.
 func (r *ApplicationRow) Redirects() string { return r.redirects }
 
-// Client is the record that was read.
+// Client returns the record that was read.
 func (r *ApplicationRow) Client() (c storage.Client, err error) {
 	c = r.c
 	c.Source = storage.ClientSource(r.source)
@@ -38,8 +38,8 @@ func (r *ApplicationRow) Client() (c storage.Client, err error) {
 	return c, err
 }
 
-// ApplicationOf is the application of a client among those that a person knows. A client of which nothing is
-// known, and one that was deleted, is one by itself.
+// ApplicationOf returns the application of a client among a user's known clients. An unknown or
+// deleted client is its own application.
 func ApplicationOf(clientID string, known []storage.Client) Application {
 	key, name := clientID, ""
 	for _, c := range known {
@@ -52,8 +52,8 @@ func ApplicationOf(clientID string, known []storage.Client) Application {
 	return out
 }
 
-// ApplicationBy returns the application with a key among the clients that a person knows. clientID is a client of
-// it whatever is known.
+// ApplicationBy returns the application with a key among a user's known clients. It always contains
+// clientID.
 func ApplicationBy(key, clientID string, known []storage.Client) Application {
 	out := Application{Key: key, Clients: []string{clientID}}
 	for _, c := range known {
@@ -64,14 +64,14 @@ func ApplicationBy(key, clientID string, known []storage.Client) Application {
 	return out
 }
 
-// Narrowing is what the grants of an application lose, each by its id, when they are left the scopes to.
+// Narrowing is the result of reducing the scopes of an application's grants.
 type Narrowing struct {
-	Left map[string]oauth.Scopes // of the grants that change; empty: nothing is left, and the grant ends
-	Kept oauth.Scopes            // of all of them
+	Left map[string]oauth.Scopes // the scopes of each changed grant, by id; empty: the grant ends
+	Kept oauth.Scopes            // over all grants
 }
 
-// Narrow has all grants of an application keep the scopes to, and offline_access. It returns no Left when they
-// have no others.
+// Narrow reduces all grants of an application to the scopes to, and offline_access. It returns no
+// Left if they have no other scopes.
 func Narrow(grants []storage.Grant, to oauth.Scopes) (out Narrowing, err error) {
 	var all oauth.Scopes
 	for _, g := range grants {

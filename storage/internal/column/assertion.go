@@ -9,33 +9,33 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// SpentAssertion is the purpose, as Once has it, of assertions that were granted something (AS-188).
+// SpentAssertion is the purpose, in Once, of assertions that created a grant (AS-188).
 const SpentAssertion = "assertion grant"
 
-// SweptAfter is how long a grant by an assertion is kept after its end. A grant that lives longer
-// because of another assertion is then seldom moved within the index of ends.
+// SweptAfter is how long a grant made by an assertion is kept after its expiry. So a grant that
+// another assertion extends rarely moves within the index of expiry times.
 const SweptAfter = time.Hour
 
-// The columns of what is stored of assertions.
+// The columns of grants by assertions, and of links to issuers.
 const (
 	AssertionColumns = "code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, trust_id, asserted, used_from"
 	TrustLinkColumns = "issuer, tenant, kind, subject, user_id, made_by, created_at"
 )
 
-// SameAsserted is the condition that the grant g is what another assertion was granted. The values are
-// those of GrantKey.
+// SameAsserted is the condition that the grant g equals the grant of another assertion. Its values
+// are those returned by GrantKey.
 func SameAsserted(parameter func(i int) string) string {
 	return "g.user_id = " + parameter(0) + " AND g.client_id = " + parameter(1) + " AND g.resource = " + parameter(2) +
 		" AND g.scopes = " + parameter(3) + " AND g.trust_id = " + parameter(4) +
 		" AND coalesce(g.asserted, '') = " + parameter(5)
 }
 
-// GrantKey are the values of SameAsserted.
+// GrantKey returns the values of SameAsserted.
 func GrantKey(g storage.Grant) []any {
 	return []any{g.UserID, g.ClientID, g.Resource, List(g.Scopes), g.TrustID, OptText(AssertedValue(g.Asserted))}
 }
 
-// AssertionValues are the values of AssertionColumns for a grant that is stored now.
+// AssertionValues returns the values of AssertionColumns for a grant that is stored now.
 func AssertionValues(g storage.Grant, from string) []any {
 	now := Millis(g.CreatedAt)
 	return []any{
@@ -44,14 +44,14 @@ func AssertionValues(g storage.Grant, from string) []any {
 	}
 }
 
-// AssertedValue is the column of what an assertion said, NULL for nothing.
+// AssertedValue returns the column value of an assertion's statements, NULL for nil.
 func AssertedValue(a *storage.Asserted) *string {
 	if a == nil {
 		return nil
 	}
 	b, err := json.Marshal(a)
 	if err != nil {
-		panic("column: " + err.Error()) // CheckAssertion has looked at it
+		panic("column: " + err.Error()) // CheckAssertion has checked it
 	}
 	return Text(string(b))
 }
@@ -64,7 +64,8 @@ func parseAsserted(text string) (*storage.Asserted, error) {
 	return &a, nil
 }
 
-// CheckAssertion refuses what names no entry, would never end, or cannot be kept.
+// CheckAssertion refuses a grant without an entry, without an end, or with values that cannot be
+// stored.
 func CheckAssertion(a storage.AssertionGrant) error {
 	g := a.Grant
 	if g.TrustID == "" || g.UserID != "" || !g.ExpiresAt.After(g.CreatedAt) {
@@ -82,21 +83,21 @@ func CheckAssertion(a storage.AssertionGrant) error {
 	return nil
 }
 
-// PersonFinder finds the user whom an assertion is about, by one of the names that it gives.
+// PersonFinder finds the user of an assertion by one of the names in the assertion.
 type PersonFinder struct {
-	By  storage.LinkBy // what links the person, if they are found by this; "": they are linked already
-	SQL string         // selects ids of users; more than one row is none
-	// Args are its parameters, which are written $1 and so on.
+	By  storage.LinkBy // how the user is linked if this finder finds them; "": already linked
+	SQL string         // selects ids of users; more than one row is no match
+	// Args are its arguments, for $1 and so on.
 	Args []any
 }
 
-// notTied is the condition that no issuer and no other provider has the user u. Connectors is the
-// parameter of the providers that are the same issuer, a JSON list.
+// notTied is the condition that the user u is linked to no issuer and to no other provider. It ends
+// with the parameter of the providers that are the same issuer, a JSON list.
 const notTied = `NOT EXISTS (SELECT 1 FROM trust_links l WHERE l.user_id = u.id)
 	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id AND i.connector NOT IN `
 
-// PersonFinders are the ways to find the person, in order (AS-192). in writes the members of a JSON
-// list that is a parameter.
+// PersonFinders returns the finders in order (AS-192). in returns SQL for the members of a JSON
+// list parameter.
 func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (out []PersonFinder) {
 	if p.AudienceSubject != "" {
 		out = append(out, PersonFinder{storage.LinkedByAccount, `SELECT DISTINCT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
@@ -115,7 +116,7 @@ func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (
 	WHERE l.issuer = $1 AND l.tenant = '' AND l.kind = 'saml' AND l.subject = $2`,
 			[]any{p.SAMLIssuer, p.SAMLName}})
 	}
-	if p.Mail != "" { // letters that fold to ones of ASCII are longer: no address is another one's
+	if p.Mail != "" { // non-ASCII letters that fold to ASCII are longer, so no address matches another one
 		out = append(out, PersonFinder{storage.LinkedByMail, `SELECT u.id FROM users u
 	WHERE lower(u.mail) = $1 AND octet_length(u.mail) = octet_length($1) AND NOT ` + HasRole + ` AND ` + notTied + in("$2") + `) LIMIT 2`,
 			[]any{lowerASCII(p.Mail), List(p.Connectors)}})
@@ -132,12 +133,12 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// StillUnlinked counts the users with an id whom mail may link, once the user is held.
+// StillUnlinked counts the users with an id that mail may link, after the user's row is locked.
 func StillUnlinked(in func(parameter string) string) string {
 	return "SELECT count(*) FROM users u WHERE u.id = $1 AND " + notTied + in("$2") + ")"
 }
 
-// Link is the link that an assertion leaves behind for a person who was found, or created.
+// Link returns the link that an assertion creates for a user who was found or created.
 func Link(p storage.AssertedPerson, userID string, by storage.LinkBy, now time.Time) storage.TrustLink {
 	return storage.TrustLink{
 		TrustName: storage.TrustName{
@@ -147,7 +148,7 @@ func Link(p storage.AssertedPerson, userID string, by storage.LinkBy, now time.T
 	}
 }
 
-// TrustLinkValues are the values of TrustLinkColumns.
+// TrustLinkValues returns the values of TrustLinkColumns.
 func TrustLinkValues(l storage.TrustLink) []any {
 	return []any{l.Issuer, l.Tenant, string(l.Kind), l.Subject, l.UserID, string(l.By), Millis(l.CreatedAt)}
 }
@@ -159,12 +160,12 @@ type TrustLinkRow struct {
 	created  int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *TrustLinkRow) Dest() []any {
 	return []any{&r.l.Issuer, &r.l.Tenant, &r.kind, &r.l.Subject, &r.l.UserID, &r.by, &r.created}
 }
 
-// Link is the record that was read.
+// Link returns the record that was read.
 func (r *TrustLinkRow) Link() storage.TrustLink {
 	l := r.l
 	l.Kind, l.By, l.CreatedAt = storage.TrustNameKind(r.kind), storage.LinkBy(r.by), Time(r.created)

@@ -7,10 +7,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AudienceColumns are what is stored of an authorization server to which we assert who people are.
+// AudienceColumns are the columns of an audience.
 const AudienceColumns = "issuer, policy, created_at"
 
-// AudienceValues are the values of AudienceColumns.
+// AudienceValues returns the values of AudienceColumns.
 func AudienceValues(a storage.Audience) ([]any, error) {
 	policy, err := json.Marshal(a)
 	return []any{a.Issuer, string(policy), Millis(a.CreatedAt)}, err

@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AuditWriterFor is how long the mark of a writer is kept that appends nothing: longer than its entries
-// can wait in a file for it to start again.
+// AuditWriterFor is how long the mark of an inactive writer is kept. It is longer than entries can
+// wait in a file until the writer starts again.
 const AuditWriterFor = 400 * 24 * time.Hour
 
-// AuditColumns are what ReadAuditEntry reads.
+// AuditColumns are the columns that ReadAuditEntry reads.
 const AuditColumns = "idx, at, event, grant_id, person, leaf"
 
 // ReadAuditEntry reads AuditColumns.
@@ -43,8 +43,8 @@ func ReadCheckpoint(row interface{ Scan(dest ...any) error }) (c storage.AuditCh
 	return c, nil
 }
 
-// conditions collects the conditions of a statement with their values; mark is how the database writes the
-// parameter of the nth one.
+// conditions collects the conditions of a statement with their values. mark returns the placeholder
+// of the nth value.
 type conditions struct {
 	mark  func(n int) string
 	where []string
@@ -60,7 +60,7 @@ func (c *conditions) add(condition string, v any) {
 	c.where = append(c.where, condition+" "+c.value(v))
 }
 
-// take returns the conditions as one, and begins anew with none.
+// take returns the conditions as one, and removes them.
 func (c *conditions) take() string {
 	all := strings.Join(c.where, " AND ")
 	if c.where = nil; all == "" {
@@ -69,7 +69,7 @@ func (c *conditions) take() string {
 	return all
 }
 
-// AuditSelect is the statement of a query with its values.
+// AuditSelect returns the statement of a query, with its values.
 func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) {
 	c := conditions{mark: mark}
 	c.add("idx >=", q.From)
@@ -94,15 +94,15 @@ func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) 
 		limit), c.args
 }
 
-// AuditSearch is a search of the audit log as statements. It walks along one index and reads a bounded number of
-// its entries, of which it keeps those that the rest of the search asks for.
+// AuditSearch builds the statements of a search in the audit log. A search walks along one index,
+// reads a bounded number of its entries, and keeps the entries that match its other conditions.
 type AuditSearch struct {
 	q     storage.AuditSearch
 	mark  func(n int) string
 	order string
 }
 
-// NewAuditSearch returns a search; mark is how the database writes the parameter of the nth value.
+// NewAuditSearch returns a search. mark returns the placeholder of the nth value.
 func NewAuditSearch(q storage.AuditSearch, mark func(n int) string) AuditSearch {
 	s := AuditSearch{q: q, mark: mark, order: "at DESC, idx DESC"}
 	if s.byIndex() {
@@ -113,7 +113,7 @@ func NewAuditSearch(q storage.AuditSearch, mark func(n int) string) AuditSearch 
 
 func (s AuditSearch) byIndex() bool { return s.q.Grant != "" || s.q.Person != "" }
 
-// walk adds what the index of the search knows, and rest what it does not.
+// walk adds the conditions that the search's index covers, rest the others.
 func (s AuditSearch) walk(c *conditions) {
 	after := !s.q.After.At.IsZero()
 	switch {
@@ -158,7 +158,7 @@ func (s AuditSearch) rest(c *conditions) {
 	}
 }
 
-// Find is the statement that returns one entry more than the search asks for, with its values.
+// Find returns the statement for one entry more than the search's limit, with its values.
 func (s AuditSearch) Find() (string, []any) {
 	c := conditions{mark: s.mark}
 	s.walk(&c)
@@ -175,7 +175,8 @@ func (s AuditSearch) Find() (string, []any) {
 		c.value(max(s.q.Limit, 0)+1)), c.args
 }
 
-// Stopped is the statement for the place where Find has stopped reading, with its values: no row at the end of the log.
+// Stopped returns the statement for the place where Find stopped reading, with its values. It
+// selects no row at the end of the log.
 func (s AuditSearch) Stopped() (string, []any) {
 	c := conditions{mark: s.mark}
 	s.walk(&c)
@@ -183,8 +184,8 @@ func (s AuditSearch) Stopped() (string, []any) {
 		storage.AuditReads-1), c.args
 }
 
-// Page cuts what Find has found to the limit. When that leaves the place to go on from open, known is false, and
-// Stopped has it.
+// Page limits the entries that Find found. If known is false, the caller gets the next place from
+// Stopped.
 func (s AuditSearch) Page(found []storage.AuditEntry) (_ []storage.AuditEntry, next storage.AuditPlace, known bool) {
 	if n := max(s.q.Limit, 0); len(found) > n {
 		if n == 0 {

@@ -2,7 +2,7 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// AuditSinkColumns are what ReadAuditSink reads.
+// AuditSinkColumns are the columns that ReadAuditSink reads.
 const AuditSinkColumns = "name, next_idx, lost, failed, at"
 
 // ReadAuditSink reads AuditSinkColumns.

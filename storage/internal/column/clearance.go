@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ClearanceColumns are the columns of a clearance in the order of ClearanceValues, ClearanceRead what is
-// read of one.
+// ClearanceColumns are the columns of a tool call approval, in the order of ClearanceValues.
+// ClearanceRead are the columns that are read.
 const (
 	ClearanceColumns = "binding, id, user_id, client_id, grant_id, node_id, resource, tool, digest, by_whom, approvers," +
 		" acr, max_age, sealed, state, giver_id, created_at, expires_at"
@@ -16,8 +16,9 @@ const (
 		" approvers, acr, max_age, sealed, state, giver_id, created_at, expires_at"
 )
 
-// ClearanceLive is the condition that what the clearance w is for is live at now, a parameter. The other
-// two are those of the database for the grant g and the node n.
+// ClearanceLive returns the condition that the grant, node and client of the approval w are live at
+// now, a parameter. grantIsCut and nodeIsCut are the database's conditions for the grant g and the
+// node n.
 func ClearanceLive(now, grantIsCut, nodeIsCut string) string {
 	return `(w.grant_id <> '' OR NOT EXISTS (SELECT 1 FROM clients d WHERE d.id = w.client_id AND d.deleted_at IS NOT NULL))
 	AND (w.grant_id = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = w.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL
@@ -26,8 +27,9 @@ func ClearanceLive(now, grantIsCut, nodeIsCut string) string {
 		AND NOT ` + nodeIsCut + `))`
 }
 
-// Denied finds the denial of a call that holds for its application. The parameters, which parameter writes, are
-// the person, the application, the resource, the tool, the digest of the arguments, and now.
+// Denied returns a query for the denial of a call that holds for its application. Its parameters
+// are the user, application, resource, tool, arguments digest, and now; parameter returns their
+// placeholders.
 func Denied(parameter func(i int) string) string {
 	return "SELECT " + ClearanceRead + " FROM clearances w WHERE w.user_id = " + parameter(0) +
 		" AND w.application = " + parameter(1) + " AND w.resource = " + parameter(2) + " AND w.tool = " + parameter(3) +
@@ -35,26 +37,27 @@ func Denied(parameter func(i int) string) string {
 		" ORDER BY w.expires_at DESC, w.id LIMIT 1"
 }
 
-// DeniedValues are the parameters of Denied for the call of an application.
+// DeniedValues returns the values of Denied for a call of an application.
 func DeniedValues(c storage.Clearance, application string) []any {
 	return []any{c.UserID, application, c.Resource, c.Tool, c.Digest[:], Millis(c.CreatedAt)}
 }
 
-// GiverStands is the condition that the giver of w could give it now: the account may sign in, and the
-// person has not lost what mayDecide asks for, which is MayDecide.
+// GiverStands returns the condition that the user who gave w could still give it now. The account
+// must be enabled and meet mayDecide, the result of MayDecide.
 func GiverStands(mayDecide string) string {
 	return "EXISTS (SELECT 1 FROM users u WHERE u.id = w.giver_id AND NOT u.disabled AND " + mayDecide + ")"
 }
 
-// MayDecide is the condition that the user u may decide the clearance w. Position is the function of the
-// database that finds a text in another, lineFeed what it has for that character.
+// MayDecide returns the condition that the user u may decide the approval w. position is the
+// database's function that finds a text in another, lineFeed its expression for a line feed.
 func MayDecide(position, lineFeed string) string {
 	return `(w.by_whom = 'person' AND w.user_id = u.id
 		OR w.by_whom = 'other' AND w.user_id <> u.id AND (w.approvers = '' AND u.admin
 			OR w.approvers <> '' AND ` + position + `(w.approvers, ` + lineFeed + ` || u.name_key || ` + lineFeed + `) > 0))`
 }
 
-// approvers are names as a column has them: each between line feeds, which no name has.
+// approvers returns the column value of names: each is between line feeds, which names never
+// contain.
 func approvers(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -62,7 +65,7 @@ func approvers(names []string) string {
 	return "\n" + strings.Join(names, "\n") + "\n"
 }
 
-// ClearanceValues are the values of ClearanceColumns.
+// ClearanceValues returns the values of ClearanceColumns.
 func ClearanceValues(c storage.Clearance) []any {
 	key := c.Key()
 	return []any{
@@ -82,7 +85,7 @@ type ClearanceRow struct {
 	created, expires int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *ClearanceRow) Dest() []any {
 	return []any{
 		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.GrantID, &r.c.NodeID, &r.c.Resource, &r.c.Tool, &r.digest, &r.c.By,
@@ -90,7 +93,7 @@ func (r *ClearanceRow) Dest() []any {
 	}
 }
 
-// Clearance is the record that was read.
+// Clearance returns the record that was read.
 func (r *ClearanceRow) Clearance() (c storage.Clearance, err error) {
 	c = r.c
 	if c.Digest, err = Hash(r.digest); err != nil {
@@ -105,15 +108,15 @@ func (r *ClearanceRow) Clearance() (c storage.Clearance, err error) {
 	return c, err
 }
 
-// Rebound is a clearance as it is once an approval has taken it to its grant, and whether it may: it is of
-// the same person, client and resource.
+// Rebound returns a tool call approval moved to the grant of an approval a, and whether it may
+// move: the user, client and resource must be the same.
 func Rebound(c storage.Clearance, a storage.Approval) (storage.Clearance, bool) {
 	may := c.UserID == a.Grant.UserID && c.ClientID == a.Grant.ClientID && c.Resource == a.Grant.Resource
 	c.GrantID, c.NodeID = a.Grant.ID, ""
 	return c, may
 }
 
-// Decided is the state to which a decision takes a clearance.
+// Decided returns the state after a decision.
 func Decided(d storage.ClearanceDecision) string {
 	if d.Give {
 		return string(storage.ClearanceGiven)
@@ -121,7 +124,8 @@ func Decided(d storage.ClearanceDecision) string {
 	return string(storage.ClearanceRefused)
 }
 
-// Undecided is why a live clearance was not decided; the session is that of the decision.
+// Undecided returns why a live tool call approval was not decided. session says whether the
+// decision's session is live.
 func Undecided(c storage.Clearance, session bool) error {
 	switch {
 	case c.State != storage.ClearanceWaits:

@@ -1,5 +1,5 @@
-// Package column says how a Go value is kept in a column, the same for every
-// backend: times as whole milliseconds, lists as JSON text, hashes as 32 bytes.
+// Package column converts Go values to and from columns, the same for every backend: times as whole
+// milliseconds, lists as JSON text, hashes as 32 bytes.
 package column
 
 import (
@@ -12,38 +12,36 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// UsedEvery is how exactly the last use of a client is kept: a row that was
-// touched more recently is left alone, so that a busy client does not turn every
-// refresh into a write to one shared row.
+// UsedEvery is the precision of a client's last use. A row that was updated more recently is left
+// alone, so that a busy client does not turn every refresh into a write to one shared row.
 const UsedEvery = time.Minute
 
-// RevokedFor is how long a revoked grant is kept, so that its tokens are refused
-// as revoked, and its reuse is seen, before they are merely unknown.
+// RevokedFor is how long a revoked grant is kept. During this time its tokens are refused as
+// revoked and reuse is detected; later they are unknown.
 const RevokedFor = 24 * time.Hour
 
-// EndedFor is how long an ended session at an upstream provider is kept, with its
-// reason and without its tokens.
+// EndedFor is how long an ended session at an upstream provider is kept, with its reason and
+// without its tokens.
 const EndedFor = 30 * 24 * time.Hour
 
-// EventsFor is how long what a command did is kept, for a server to log.
+// EventsFor is how long an event of a command is kept, for a server to log.
 const EventsFor = 30 * 24 * time.Hour
 
-// OrphanedFor is how old a session at an upstream provider is kept in any case, though
-// nothing rests on it.
+// OrphanedFor is how long a session at an upstream provider is kept even if no record depends on
+// it.
 const OrphanedFor = 24 * time.Hour
 
-// HandedBackFor is how long tokens that have to be given back wait for a server to do so.
+// HandedBackFor is how long handed-back tokens wait for a server to revoke them.
 const HandedBackFor = 24 * time.Hour
 
-// AbandonedFor is how long a departure is kept after its end, for those who say what has
-// become of it.
+// AbandonedFor is how long a departure is kept after its expiry, for reports about its outcome.
 const AbandonedFor = time.Hour
 
-// DecidedFor is how long after its end the request of a device is kept, so that the device is told
+// DecidedFor is how long a device's request is kept after its expiry, so that the device learns
 // that it has expired.
 const DecidedFor = time.Hour
 
-// UnusedFor is how long after its expiry a code that was not redeemed is kept.
+// UnusedFor is how long an unredeemed code is kept after its expiry.
 const UnusedFor = time.Hour
 
 // Millis returns t in milliseconds since 1970.
@@ -52,7 +50,7 @@ func Millis(t time.Time) int64 { return t.UnixMilli() }
 // Time is the reverse of Millis.
 func Time(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// Before goes behind a time in a statement: so much earlier.
+// Before returns SQL that subtracts d from the time before it in a statement.
 func Before(d time.Duration) string { return fmt.Sprintf(" - %d", d.Milliseconds()) }
 
 // OptMillis returns t in milliseconds, nil (NULL) for the zero time.
@@ -120,11 +118,11 @@ func Hash(b []byte) (h storage.Hash, err error) {
 	return storage.Hash(b), nil
 }
 
-// NameKey is the form of a user's name that is compared.
+// NameKey returns the form of a user's name that is compared.
 func NameKey(name string) string { return strings.ToLower(name) }
 
-// NameKeyOf is NameKey for text that names a user by id or by name. It returns "", which matches no user, for an
-// id: an account of an earlier version may have it as a name.
+// NameKeyOf is NameKey for text that names a user by id or by name. It returns "", which matches no
+// user, for an id, because an account of an earlier version may have it as a name.
 func NameKeyOf(idOrName string) string {
 	if identifier.Is(idOrName) {
 		return ""

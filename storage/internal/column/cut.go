@@ -7,41 +7,43 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// CutAtOnce is how many grants a verb marks by itself; what has more of them is cut as a whole
-// and followed.
+// CutAtOnce is how many grants a verb marks by itself. If there are more, it writes a cut that
+// FollowCut completes.
 const CutAtOnce = 256
 
-// CutSettles is how long a cut stays once its grants are marked, where an approval may be
-// under way beside it: longer than a verb lasts. Then it looks a second time.
+// CutSettles is how long a cut stays after its grants are marked, for approvals that run at the
+// same time. It is longer than any verb runs. After it, the cut is checked a second time.
 const CutSettles = 30 * time.Second
 
 // The phases of a cut.
 const (
 	CutMarks   = 0 // grants
 	CutForgets = 1 // consents, or sessions at a provider
-	CutSettled = 2 // what was under way when it began
+	CutSettled = 2 // approvals that were running when it began
 )
 
-// CutColumns are the columns of a cut, and CutRead what is read of one.
+// CutColumns are the columns of a cut, CutRead the columns that are read.
 const (
 	CutColumns = "id, user_id, client_id, resource, connector, revoked_by, at, grants, upto, phase, place, reached"
 	CutRead    = CutColumns + ", '' AS trust_id, '' AS application"
 )
 
-// A cut by trust entry has a table of its own, and so has one by application: a replica of an earlier version
-// would take a row in the other one, which selects by what it does not know, for the end of every grant (AS-232).
+// Cuts by trusted issuer entry and by application have their own tables. In the shared table, a
+// replica of an earlier version would not know the selecting column. It would take the row for the
+// end of every grant (AS-232).
 const (
 	TrustCutColumns       = "id, trust_id, revoked_by, at, grants, upto, phase, place"
 	TrustCutRead          = "id, '', '', '', '', revoked_by, at, grants, upto, phase, place, '', trust_id, ''"
 	ApplicationCutColumns = "id, application, revoked_by, at, grants, upto, phase, place"
 	ApplicationCutRead    = "id, '', '', '', '', revoked_by, at, grants, upto, phase, place, '', '', application"
-	FirstGrantsPhase      = "0, 0" // of both
+	FirstGrantsPhase      = "0, 0" // in both tables
 )
 
-// FirstPhase is where a cut begins.
+// FirstPhase is the start of a cut.
 const FirstPhase = "0, 0, ''"
 
-// Conditions that a row k of cuts, trust_cuts or application_cuts covers the grant g, whatever its status index.
+// Conditions that a row k of cuts, trust_cuts or application_cuts covers the grant g, with any
+// status index.
 const (
 	isOfCut = `k.user_id IN ('', g.user_id) AND k.client_id IN ('', g.client_id) AND k.resource IN ('', g.resource)
 	AND (k.connector = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = k.connector))`
@@ -49,19 +51,19 @@ const (
 	isOfApplicationCut = "(k.application = g.client_id OR k.application = (SELECT f.application FROM clients f WHERE f.id = g.client_id))"
 )
 
-// IsCut is the condition that the grant g was cut as a whole. The tables are empty but for the
-// moments in which a cut is followed.
+// IsCut is the condition that the grant g is cut. The tables are empty except while a cut is being
+// followed.
 const IsCut = `(EXISTS (SELECT 1 FROM cuts k WHERE k.upto >= g.status_index AND ` + isOfCut + `)
 	OR g.trust_id IS NOT NULL AND EXISTS (SELECT 1 FROM trust_cuts k WHERE k.upto >= g.status_index AND ` + isOfTrustCut + `)
 	OR EXISTS (SELECT 1 FROM application_cuts k WHERE k.upto >= g.status_index AND ` + isOfApplicationCut + "))"
 
-// listedAtOnce is among how many status indexes Unmarked looks for the grants of a cut. Each list would read its part
-// of them once a second, which is too much for a table with many more.
+// listedAtOnce is the largest range of status indexes where Unmarked looks for the grants of a cut.
+// Each status list would read its part of them once a second, which is too much for a larger table.
 const listedAtOnce = 1 << 20
 
-// Unmarked returns a query for the status indexes of grants that match the condition admitted, are cut, and are not
-// marked yet: those after the place of their cut. It leaves out a grant that was being stored as the cut was made,
-// which the cut meets at its second look.
+// Unmarked returns a query for the status indexes of grants that match the condition admitted, are
+// cut, and are not marked yet: those after the place of their cut. It omits a grant that was being
+// stored during the cut. The second check of the cut finds it.
 func Unmarked(admitted string) string {
 	of := func(table, isOf string) string {
 		return "SELECT g.status_index FROM " + table + ` k JOIN grants g ON g.status_index > k.place AND g.status_index <= k.upto
@@ -88,16 +90,16 @@ type CutRow struct {
 	at      int64
 	UpTo    int64
 	Phase   int
-	Place   int64  // the last status_index that was looked at in this phase
-	Reached string // the last session at a provider that was
+	Place   int64  // the last status_index read in this phase
+	Reached string // the last provider session read
 }
 
-// NewCut is the row of a cut that begins, beside its upto.
+// NewCut returns the row of a new cut, without its upto.
 func NewCut(id string, sel storage.Selection, by storage.RevokedBy, now time.Time) CutRow {
 	return CutRow{c: storage.Cut{ID: id, Selection: sel}, by: string(by), at: Millis(now)}
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *CutRow) Dest() []any {
 	return []any{
 		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo,
@@ -105,7 +107,7 @@ func (r *CutRow) Dest() []any {
 	}
 }
 
-// Table is where the row is.
+// Table returns the table of the row.
 func (r *CutRow) Table() string {
 	switch {
 	case r.c.Trust != "":
@@ -116,18 +118,18 @@ func (r *CutRow) Table() string {
 	return "cuts"
 }
 
-// GrantsAlone reports whether the row has no place among the sessions at a provider.
+// GrantsAlone reports whether the cut affects grants only, and not the sessions at a provider.
 func (r *CutRow) GrantsAlone() bool { return r.c.Trust != "" || r.c.Application != "" }
 
-// Values are the values of the columns up to grants.
+// Values returns the values of the columns up to grants.
 func (r *CutRow) Values(grants int64) []any {
-	if r.GrantsAlone() { // of the two, one is empty
+	if r.GrantsAlone() { // one of the two is empty
 		return []any{r.c.ID, r.c.Trust + r.c.Application, r.by, r.at, grants}
 	}
 	return []any{r.c.ID, r.c.UserID, r.c.ClientID, r.c.Resource, r.c.Connector, r.by, r.at, grants}
 }
 
-// Cut is the record that was read.
+// Cut returns the record that was read.
 func (r *CutRow) Cut() storage.Cut {
 	c := r.c
 	c.By, c.At = storage.RevokedBy(r.by), Time(r.at)
@@ -136,38 +138,38 @@ func (r *CutRow) Cut() storage.Cut {
 	return c
 }
 
-// Marked counts grants that a batch has marked, looked being all that it has looked at, up to
-// last.
+// Marked adds n marked grants of a batch that read looked grants, up to last.
 func (r *CutRow) Marked(n int64, looked, limit int, last int64) {
 	r.c.Grants += n
 	r.Place = last
 	r.next(looked, limit)
 }
 
-// SignedOut notes the last session at a provider that a batch has looked at.
+// SignedOut stores the last provider session that a batch has read.
 func (r *CutRow) SignedOut(looked, limit int, last string) {
 	r.Reached = last
 	r.next(looked, limit)
 }
 
-// NothingElse is the phase after the grants of a cut that is about grants alone.
+// NothingElse moves on from the grants of a cut that affects grants only.
 func (r *CutRow) NothingElse() { r.next(0, 1) }
 
-// Forgot notes how many consents a batch has found.
+// Forgot records how many consents a batch has found.
 func (r *CutRow) Forgot(n, limit int) { r.next(n, limit) }
 
-// next begins the next phase when there was less than a whole batch.
+// next begins the next phase if the batch was not full.
 func (r *CutRow) next(looked, limit int) {
 	if looked < limit {
 		r.Phase, r.Place, r.Reached = r.Phase+1, 0, ""
 	}
 }
 
-// AtMost limits a statement.
+// AtMost returns a LIMIT clause.
 func AtMost(limit int) string { return fmt.Sprintf(" LIMIT %d", limit) }
 
-// Selected is the condition of a selection on grants or consents, and its parameters, the i-th of
-// which is written as parameter says. Keys narrow down columns by an index that a database has.
+// Selected returns the condition of a selection on grants or consents, and its arguments. parameter
+// returns the placeholder of argument i. keys adds a condition per column for an index of the
+// database.
 func Selected(
 	sel storage.Selection, parameter func(i int) string, keys map[string]func(string) string,
 ) (where string, args []any) {
@@ -187,7 +189,7 @@ func Selected(
 	return where, args
 }
 
-// SelectionFields are the columns of grants and consents that a selection names.
+// SelectionFields returns the columns of grants and consents that a selection names.
 func SelectionFields(s storage.Selection) (out []KeyField) {
 	for _, f := range []KeyField{
 		{Column: "user_id", Value: s.UserID}, {Column: "client_id", Value: s.ClientID},

@@ -8,15 +8,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// DeviceColumns are what is stored of the request of a device; DeviceRead is what is read of it.
+// DeviceColumns are the stored columns of a device's request; DeviceRead are the columns that are
+// read.
 const (
 	DeviceColumns = "code_hash, user_code_hash, client_id, resource, scopes, agent, address, created_at, expires_at, interval_ms, " +
 		"proved_after, acr"
 	DeviceRead = DeviceColumns + ", decided_at, grant_id"
 )
 
-// TooEarly is the condition that a device asks again before it may, in a statement that knows the
-// row and the time.
+// TooEarly returns the condition that a device polls too early, in a statement on its row. now is
+// the time.
 func TooEarly(now string) string {
 	return fmt.Sprintf("coalesce(polled_at + interval_ms > %s + %d, false)", now, storage.DeviceSlack.Milliseconds())
 }
@@ -31,13 +32,13 @@ type DeviceRow struct {
 	grant                      *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *DeviceRow) Dest() []any {
 	return []any{&r.code, &r.userCode, &r.d.ClientID, &r.d.Resource, &r.scopes, &r.d.Agent, &r.d.Address,
 		&r.created, &r.expires, &r.interval, &r.proved, &r.d.ACR, &r.decided, &r.grant}
 }
 
-// Device is the record that was read.
+// Device returns the record that was read.
 func (r *DeviceRow) Device() (d storage.Device, err error) {
 	d = r.d
 	if d.Code, err = Hash(r.code); err != nil {
@@ -54,7 +55,7 @@ func (r *DeviceRow) Device() (d storage.Device, err error) {
 	return d, err
 }
 
-// DeviceValues are the values of DeviceColumns.
+// DeviceValues returns the values of DeviceColumns.
 func DeviceValues(d storage.Device) []any {
 	return []any{d.Code[:], d.UserCode[:], d.ClientID, d.Resource, List(d.Scopes), d.Agent, d.Address,
 		Millis(d.CreatedAt), Millis(d.ExpiresAt), d.Interval.Milliseconds(), OptMillis(d.ProvedAfter), d.ACR}

@@ -15,17 +15,17 @@ type EventRow struct {
 	fields string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *EventRow) Dest() []any { return []any{&r.e.ID, &r.at, &r.e.Name, &r.fields} }
 
-// Event is the record that was read.
+// Event returns the record that was read.
 func (r *EventRow) Event() storage.Event {
 	e := r.e
 	e.At, e.Fields = Time(r.at), []byte(r.fields)
 	return e
 }
 
-// SortEvents puts events in order: an UPDATE returns its rows in any.
+// SortEvents sorts events, because an UPDATE returns its rows in any order.
 func SortEvents(events []storage.Event) {
 	slices.SortFunc(events, func(a, b storage.Event) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))

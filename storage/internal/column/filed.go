@@ -9,22 +9,23 @@ import (
 // FileBatch is how many clients are filed at a time.
 const FileBatch = 500
 
-// IsHeld is the condition that the application of a client is held.
+// IsHeld returns the condition that the application of a client is held.
 func IsHeld(clientID string) string {
 	return fmt.Sprintf("EXISTS (SELECT 1 FROM application_holds h WHERE h.application = %[1]s"+
 		" OR h.application = (SELECT f.application FROM clients f WHERE f.id = %[1]s))", clientID)
 }
 
-// The filing of clients. A replica of an earlier version files none, so this is done before it matters.
+// Statements that file clients. A replica of an earlier version files no clients, so they are filed
+// before the application is needed.
 const (
-	// Unfiled are clients to be filed.
+	// Unfiled selects clients to be filed.
 	Unfiled = "SELECT " + ApplicationRead + " FROM clients WHERE application IS NULL AND deleted_at IS NULL LIMIT "
 
-	// FiledColumns are those of an application, beside its hold and what counts as it.
+	// FiledColumns are the columns of an application, without its hold and merged keys.
 	FiledColumns = "a.application, coalesce(c.name, a.name), coalesce(c.source, ''), coalesce(c.redirect_uris, '[]'), " +
 		"a.registrations, a.created_at, a.last_used_at"
 
-	// filedClients are the applications of clients, and heldAlone the held ones that have no client any more.
+	// filedClients selects the applications of clients, heldAlone the held ones without clients.
 	filedClients = `SELECT application, count(*) AS registrations, min(created_at) AS created_at,
 	max(last_used_at) AS last_used_at, max(id) AS id, '' AS name FROM clients
 	WHERE deleted_at IS NULL AND source <> '` + string(storage.SourceConfig) + `' AND `
@@ -33,7 +34,8 @@ const (
 	WHERE NOT EXISTS (SELECT 1 FROM clients f WHERE f.application = h.application AND f.deleted_at IS NULL) AND `
 )
 
-// Filed is the statement for applications, by conditions on clients and on holds. Limit is a parameter.
+// Filed returns the statement for applications, with conditions on clients and on holds. limit is a
+// placeholder.
 func Filed(clients, holds, limit string) string {
 	return "SELECT " + FiledColumns + " FROM (SELECT * FROM (" + filedClients + clients +
 		" GROUP BY application ORDER BY application LIMIT " + limit + ") x UNION ALL " + heldAlone + holds +
@@ -48,12 +50,12 @@ type FiledRow struct {
 	used              *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *FiledRow) Dest() []any {
 	return []any{&r.a.Key, &r.a.Name, &r.source, &r.redirects, &r.a.Registrations, &r.created, &r.used}
 }
 
-// Application is the record that was read.
+// Application returns the record that was read.
 func (r *FiledRow) Application() (a storage.FiledApplication, err error) {
 	a = r.a
 	a.Source, a.CreatedAt, a.LastUsedAt = storage.ClientSource(r.source), Time(r.created), OptTime(r.used)
@@ -61,7 +63,7 @@ func (r *FiledRow) Application() (a storage.FiledApplication, err error) {
 	return a, err
 }
 
-// HoldRead is what is read of a hold.
+// HoldRead are the columns that are read of a hold.
 const HoldRead = "h.application, h.name, h.blocked, h.held_by, h.at"
 
 // HoldRow reads HoldRead.
@@ -70,19 +72,19 @@ type HoldRow struct {
 	blocked, at int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *HoldRow) Dest() []any {
 	return []any{&r.h.Application, &r.h.Name, &r.blocked, &r.h.By, &r.at}
 }
 
-// Hold is the record that was read.
+// Hold returns the record that was read.
 func (r *HoldRow) Hold() storage.Hold {
 	h := r.h
 	h.Blocked, h.At = r.blocked != 0, Time(r.at)
 	return h
 }
 
-// HoldValues are the values of a hold in the order of HoldRead.
+// HoldValues returns the values of a hold in the order of HoldRead.
 func HoldValues(h storage.Hold) []any {
 	blocked := int64(0)
 	if h.Blocked {
@@ -91,6 +93,6 @@ func HoldValues(h storage.Hold) []any {
 	return []any{h.Application, h.Name, blocked, h.By, Millis(h.At)}
 }
 
-// AllHolds reads the holds, and those of what counts as an application that is held.
+// AllHolds selects the holds, and a hold for each key merged into a held application.
 const AllHolds = "SELECT " + HoldRead + ` FROM application_holds h UNION ALL
 SELECT a.application, h.name, h.blocked, h.held_by, h.at FROM application_aliases a JOIN application_holds h ON h.application = a.counts_as`

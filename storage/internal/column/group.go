@@ -5,13 +5,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// RuleColumns are what ReadAccessRule reads, of access_rules r and the users u.
+// RuleColumns are the columns of access_rules r and users u that ReadAccessRule reads.
 const RuleColumns = "r.resource, r.user_id, u.name, r.group_name, r.scopes, r.all_scopes, r.set_at"
 
-// everyone is the subject of a rule for all people.
+// everyone is the subject of a rule for all users.
 const everyone = "everyone"
 
-// RuleSubject is what a rule is about, as its key has it.
+// RuleSubject returns the subject of a rule in the form of its key.
 func RuleSubject(r storage.AccessRule) string {
 	switch {
 	case r.UserID != "":
@@ -22,7 +22,8 @@ func RuleSubject(r storage.AccessRule) string {
 	return everyone
 }
 
-// RuleValues are the values of a rule: resource, subject, user_id, group_name, scopes, all_scopes, set_at.
+// RuleValues returns the values of a rule: resource, subject, user_id, group_name, scopes,
+// all_scopes, set_at.
 func RuleValues(r storage.AccessRule) []any {
 	all := int64(0)
 	if r.All {

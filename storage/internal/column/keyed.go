@@ -2,7 +2,7 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// KeyedColumns are what is read of a request with a key of its caller.
+// KeyedColumns are the columns of a request with an idempotency key.
 const KeyedColumns = "key_hash, caller_hash, digest, until, expires_at, sealed"
 
 // KeyedRow reads KeyedColumns.
@@ -12,12 +12,12 @@ type KeyedRow struct {
 	until, expires int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *KeyedRow) Dest() []any {
 	return []any{&r.key, &r.caller, &r.r.Digest, &r.until, &r.expires, &r.r.Sealed}
 }
 
-// KeyedRequest is the record that was read.
+// KeyedRequest returns the record that was read.
 func (r *KeyedRow) KeyedRequest() (out storage.KeyedRequest, err error) {
 	out = r.r
 	if out.Key, err = Hash(r.key); err != nil {
@@ -30,7 +30,7 @@ func (r *KeyedRow) KeyedRequest() (out storage.KeyedRequest, err error) {
 	return out, nil
 }
 
-// KeyedValues are the values of KeyedColumns without the answer.
+// KeyedValues returns the values of KeyedColumns without the response.
 func KeyedValues(r storage.KeyedRequest) []any {
 	return []any{r.Key[:], r.Caller[:], r.Digest, Millis(r.Until), Millis(r.ExpiresAt)}
 }

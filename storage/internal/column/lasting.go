@@ -7,24 +7,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// A lasting grant is the one that an assertion finds alive: the common case, which a backend handles in
-// few statements. What it does not find, for whatever reason, is a matter of the statements that name
-// the reason.
+// A lasting grant is a live grant that matches an assertion. It is the common case, which a backend
+// handles in few statements. Other statements handle all other cases and find the reason.
 
-// Lasting has the conditions under which a grant g lasts, and takes the values of LastingValues.
+// Lasting builds the conditions for a lasting grant g. Its arguments are LastingValues.
 type Lasting struct {
 	Parameter func(i int) string
-	Person    bool   // the assertion is about a person, who is the user u
-	Plain     string // is true when the id of u is the same within JSON text
+	Person    bool   // the assertion is about a user, u
+	Plain     string // true if the id of u needs no escapes within JSON text
 	UserKey   func(expression string) string
 	ClientKey func(expression string) string
 	IsCut     string
 }
 
-// commonLasting is how many of LastingValues are not about a person.
+// commonLasting is the number of LastingValues that are not about a user.
 const commonLasting = 13
 
-// From is what comes behind SELECT ... FROM.
+// From returns the SQL after SELECT ... FROM.
 func (l Lasting) From() string {
 	p := func(i int) string { return l.Parameter(commonLasting + i) }
 	user, from, where, ofUser := "''", "grants g WHERE ", "", ""
@@ -58,7 +57,7 @@ func (l Lasting) From() string {
 		" AND id IN (" + strings.Join(cuts, ", ") + ofUser + "))" + where
 }
 
-// LastingValues are the values of a Lasting for an assertion.
+// LastingValues returns the values of a Lasting for an assertion.
 func LastingValues(a storage.AssertionGrant) []any {
 	g := a.Grant
 	cut := func(client, resource string) string {
@@ -78,10 +77,10 @@ func LastingValues(a storage.AssertionGrant) []any {
 	return out
 }
 
-// behindUser is what the key of a cut has behind the id of its user.
+// behindUser returns the part of a cut's key that follows the id of its user.
 func behindUser(key string) string { return strings.TrimPrefix(key, `["`) }
 
-// Prolonged is the grant that was found, as it is now.
+// Prolonged returns the grant that was found, with its expiry extended.
 func Prolonged(found, asserted storage.Grant) storage.Grant {
 	found.AuthTime = Time(Millis(asserted.AuthTime))
 	if end := Time(Millis(asserted.ExpiresAt)); end.After(found.ExpiresAt) {
@@ -90,7 +89,7 @@ func Prolonged(found, asserted storage.Grant) storage.Grant {
 	return found
 }
 
-// Prolongation are the values by which a grant lives longer: auth_time, expires_at, rotated_at, used_from
+// Prolongation returns the values that extend a grant: auth_time, expires_at, rotated_at, used_from
 // and sweep_at.
 func Prolongation(a storage.AssertionGrant) []any {
 	g := a.Grant
@@ -99,5 +98,5 @@ func Prolongation(a storage.AssertionGrant) []any {
 	}
 }
 
-// UsedBefore is the last use of a client after which another one is noted.
+// UsedBefore returns the time that a client's last use must precede for another use to be recorded.
 func UsedBefore(now time.Time) int64 { return Millis(now.Add(-UsedEvery)) }

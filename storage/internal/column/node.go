@@ -10,8 +10,8 @@ import (
 // NodeColumns are the columns of a node that are read.
 const NodeColumns = "id, grant_id, parent_id, name, scopes, created_at, expires_at, depth, seq, cut_at"
 
-// NodeIsCut returns the condition that a node, or one above it, is cut. The index of the grant finds
-// the few nodes there are. Position is the function of the database that finds a text in another.
+// NodeIsCut returns the condition that a node, or one above it, is cut. The index on grant_id finds
+// the few nodes. position is the database's function that finds a text in another.
 func NodeIsCut(node, position string) string {
 	return fmt.Sprintf("EXISTS (SELECT 1 FROM nodes a WHERE a.grant_id = %[1]s.grant_id AND a.cut_at IS NOT NULL"+
 		" AND (a.id = %[1]s.id OR %[2]s(%[1]s.above, a.id || ' ') > 0))", node, position)
@@ -26,14 +26,14 @@ type NodeRow struct {
 	cut              *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *NodeRow) Dest() []any {
 	return []any{
 		&r.n.ID, &r.n.GrantID, &r.n.ParentID, &r.n.Name, &r.scopes, &r.created, &r.expires, &r.n.Depth, &r.seq, &r.cut,
 	}
 }
 
-// Node is the record that was read.
+// Node returns the record that was read.
 func (r *NodeRow) Node() (storage.Node, error) {
 	n := r.n
 	scopes, err := ParseList[string](r.scopes)
@@ -43,8 +43,8 @@ func (r *NodeRow) Node() (storage.Node, error) {
 	return n, err
 }
 
-// NodeValues are the values that a statement which adds a node gets: id, grant_id, parent_id, name,
-// scopes, created_at, expires_at.
+// NodeValues returns the values for adding a node: id, grant_id, parent_id, name, scopes,
+// created_at, expires_at.
 func NodeValues(n storage.Node) []any {
 	return []any{n.ID, n.GrantID, n.ParentID, n.Name, List(n.Scopes), Millis(n.CreatedAt), Millis(n.ExpiresAt)}
 }
@@ -53,11 +53,11 @@ func NodeValues(n storage.Node) []any {
 type NodePlace struct {
 	Grant     storage.Grant
 	GrantCut  bool
-	Parent    storage.Node // of the zero ID: there is no such node
-	ParentCut bool         // it, or a node above it
+	Parent    storage.Node // zero ID: the parent does not exist
+	ParentCut bool         // the parent or a node above it
 }
 
-// Cause is why a node was not stored there.
+// Cause returns why a node was not stored.
 func (p NodePlace) Cause(n storage.Node) error {
 	ends := p.Grant.ExpiresAt
 	if p.Parent.ID != "" && p.Parent.ExpiresAt.Before(ends) {
@@ -80,7 +80,7 @@ func (p NodePlace) Cause(n storage.Node) error {
 
 var errNoNode = errors.New("a node needs an id, a grant and an end that is to come")
 
-// CheckNode refuses what no statement would refuse and that is no node.
+// CheckNode refuses invalid nodes that the statements would accept.
 func CheckNode(n storage.Node) error {
 	if n.ID == "" || n.GrantID == "" || !n.ExpiresAt.After(n.CreatedAt) {
 		return errNoNode

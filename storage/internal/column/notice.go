@@ -6,13 +6,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// A notice is kept for SeenFor after its person has seen it, and for UnseenFor at most.
+// A notice is kept for SeenFor after its user has seen it, and for UnseenFor at most.
 const (
 	SeenFor   = 30 * 24 * time.Hour
 	UnseenFor = 365 * 24 * time.Hour
 )
 
-// NoticeColumns are the columns of a notice, in the order in which NoticeRow reads them.
+// NoticeColumns are the columns of a notice, in the order of NoticeRow.
 const NoticeColumns = "id, user_id, kind, detail, at"
 
 // NoticeRow reads NoticeColumns.
@@ -21,10 +21,10 @@ type NoticeRow struct {
 	at int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *NoticeRow) Dest() []any { return []any{&r.n.ID, &r.n.UserID, &r.n.Kind, &r.n.Detail, &r.at} }
 
-// Notice is the record that was read.
+// Notice returns the record that was read.
 func (r *NoticeRow) Notice() storage.Notice {
 	n := r.n
 	n.At = Time(r.at)

@@ -19,7 +19,7 @@ type LinkRow struct {
 	notBefore, expires, created int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *LinkRow) Dest() []any {
 	return []any{
 		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.admin, &r.l.Mail, &r.browser,
@@ -27,7 +27,7 @@ func (r *LinkRow) Dest() []any {
 	}
 }
 
-// Link is the record that was read.
+// Link returns the record that was read.
 func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 	l := r.l
 	l.Kind, l.Role = storage.LinkKind(r.kind), readRole(r.admin, l.Role)
@@ -50,7 +50,7 @@ func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 	return l, nil
 }
 
-// LinkValues are the values of LinkColumns, then the key of the name.
+// LinkValues returns the values of LinkColumns, and then the key of the name.
 func LinkValues(l storage.OneTimeLink) []any {
 	admin, role := RoleValues(l.Role)
 	return []any{
@@ -67,7 +67,7 @@ func optHash(h storage.Hash) any {
 	return h[:]
 }
 
-// Usable is nil for a link that may be used for recovery now, in a browser.
+// Usable returns nil if a recovery or reset link can be used now in a browser.
 func Usable(l storage.OneTimeLink, browser storage.Hash, now time.Time) error {
 	switch {
 	case l.Kind == storage.LinkInvite:
@@ -82,7 +82,7 @@ func Usable(l storage.OneTimeLink, browser storage.Hash, now time.Time) error {
 	return nil
 }
 
-// Invitable is nil for an invitation that may be accepted now.
+// Invitable returns nil if an invitation can be accepted now.
 func Invitable(l storage.OneTimeLink, now time.Time) error {
 	switch {
 	case l.Kind != storage.LinkInvite:

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// DeliveryColumns are what DeliveryRow reads.
+// DeliveryColumns are the columns that DeliveryRow reads.
 const DeliveryColumns = "id, receiver, kind, subject, detail, at, tries"
 
 // DeliveryRow reads DeliveryColumns.
@@ -18,20 +18,20 @@ type DeliveryRow struct {
 	at     int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *DeliveryRow) Dest() []any {
 	return []any{&r.d.ID, &r.d.Receiver, &r.d.Kind, &r.d.Subject, &r.detail, &r.at, &r.d.Tries}
 }
 
-// Delivery is the record that was read.
+// Delivery returns the record that was read.
 func (r *DeliveryRow) Delivery() storage.Delivery {
 	d := r.d
 	d.Detail, d.At = []byte(r.detail), Time(r.at)
 	return d
 }
 
-// Backlogs are what waits for each receiver, those that were named after a time, the parameter, among
-// them.
+// Backlogs returns the query for the queue of each receiver. It includes receivers without
+// deliveries that were named after a time, the parameter.
 func Backlogs(parameter string) string {
 	return `SELECT r.id, (SELECT count(*) FROM outbox o WHERE o.receiver = r.id), w.at, w.tries, w.failed
 FROM (SELECT id FROM event_receivers WHERE named_at > ` + parameter + ` UNION SELECT receiver FROM outbox) r
@@ -45,12 +45,12 @@ type BacklogRow struct {
 	failed    *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *BacklogRow) Dest() []any {
 	return []any{&r.b.Receiver, &r.b.Waiting, &r.at, &r.tries, &r.failed}
 }
 
-// Backlog is the record that was read.
+// Backlog returns the record that was read.
 func (r *BacklogRow) Backlog() storage.Backlog {
 	b := r.b
 	b.Oldest, b.Failed = OptTime(r.at), OptText(r.failed)
@@ -60,10 +60,11 @@ func (r *BacklogRow) Backlog() storage.Backlog {
 	return b
 }
 
-// Named is from when on a receiver must have been named to be told at a time.
+// Named returns the time after which a receiver must have been named to get deliveries at now.
 func Named(now time.Time) int64 { return Millis(now.Add(-storage.DeliveryFor)) }
 
-// DroppedEvents say how many deliveries each of these receivers has lost. They have no id yet.
+// DroppedEvents returns events with the number of lost deliveries of each receiver. They have no id
+// yet.
 func DroppedEvents(receivers []string, now int64) (out []storage.Event) {
 	counts := make(map[string]int)
 	for _, r := range receivers {
@@ -79,6 +80,6 @@ func DroppedEvents(receivers []string, now int64) (out []storage.Event) {
 	return out
 }
 
-// Overflowing are the oldest deliveries to receivers for which more than storage.MaxDeliveries wait.
+// Overflowing selects the oldest deliveries beyond storage.MaxDeliveries per receiver.
 var Overflowing = fmt.Sprintf(`SELECT seq FROM (SELECT seq, row_number() OVER (PARTITION BY receiver ORDER BY seq DESC) AS n
 	FROM outbox) x WHERE n > %d`, storage.MaxDeliveries)

@@ -6,11 +6,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// PauseRead holds the columns of a pause in the order of PauseRow.Dest.
+// PauseRead are the columns of a pause in the order of PauseRow.Dest.
 const PauseRead = "id, user_id, application, resource, client_id, client_name, paused_at"
 
-// TurnFor is how long a row of pauses is kept by which an approval and a pause wait for each other. It only has
-// to outlive the transactions that do.
+// TurnFor is how long the row is kept that makes an approval and a pause wait for each other. It
+// only has to outlive their transactions.
 const TurnFor = time.Hour
 
 // PauseRow reads PauseRead.
@@ -19,20 +19,20 @@ type PauseRow struct {
 	at int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *PauseRow) Dest() []any {
 	return []any{
 		&r.p.ID, &r.p.UserID, &r.p.Application, &r.p.Resource, &r.p.ClientID, &r.p.ClientName, &r.at,
 	}
 }
 
-// Pause is the record that was read.
+// Pause returns the record that was read.
 func (r *PauseRow) Pause() storage.Pause {
 	r.p.At = Time(r.at)
 	return r.p
 }
 
-// PauseValues are the values of a new pause of an application, in the order of PauseRead.
+// PauseValues returns the values of a new pause of an application, in the order of PauseRead.
 func PauseValues(g storage.Grant, app Application, now time.Time) []any {
 	return []any{
 		storage.PauseID(g.UserID, app.Key, g.Resource), g.UserID, app.Key, g.Resource, g.ClientID, app.Name,

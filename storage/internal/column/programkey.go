@@ -8,21 +8,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// LiveKey is the condition that the grant g of a key for a program has not ended, beside its
-// expiry and what cuts it.
+// LiveKey is the condition that the grant g of a program key is not revoked. Expiry and cuts are
+// checked separately.
 const LiveKey = "g.for_program AND g.revoked_at IS NULL"
 
-// GoneKeys is the condition that the client of a key goes with its grant. A tombstone stays.
+// GoneKeys is the condition that the client of a program key is removed with its grant. A tombstone
+// stays.
 const GoneKeys = "source = '" + string(storage.SourcePerson) + "' AND deleted_at IS NULL"
 
-// NoCode is the digest in the row of a grant that has no code: no text has it.
+// NoCode returns a random digest for the row of a grant without a code. It matches no code.
 func NoCode() []byte {
 	h := make([]byte, len(storage.Hash{}))
 	rand.Read(h) // never fails
 	return h
 }
 
-// CheckProgramKey refuses a key that no program could use, or that would never end.
+// CheckProgramKey refuses a key that no program could use, or that would never expire.
 func CheckProgramKey(k storage.ProgramKey) error {
 	c, g := k.Client, k.Grant
 	if c.ID != g.ClientID || c.Source != storage.SourcePerson || c.SecretHash == nil || len(c.GrantTypes) > 0 ||
@@ -32,7 +33,7 @@ func CheckProgramKey(k storage.ProgramKey) error {
 	return nil
 }
 
-// UnusableKey says why the grant of a key gives nothing; nil when it does.
+// UnusableKey returns why the grant of a key is not usable, nil if it is.
 func UnusableKey(g storage.Grant, cut bool, now time.Time) error {
 	switch {
 	case cut || !g.RevokedAt.IsZero():

@@ -2,7 +2,7 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// ProposalColumns are what ReadProposal reads and ProposalValues gives, in this order.
+// ProposalColumns are the columns of ReadProposal and ProposalValues, in order.
 const ProposalColumns = "id, operation, input, thing, by_user, by_name, by_client, created_at, expires_at, state, " +
 	"decided_user, decided_name, decided_client, decided_at"
 
@@ -18,7 +18,7 @@ func ReadProposal(row interface{ Scan(dest ...any) error }) (p storage.Proposal,
 	return p, err
 }
 
-// ProposalValues are the values of an open proposal.
+// ProposalValues returns the values of an open proposal.
 func ProposalValues(p storage.Proposal) []any {
 	return []any{
 		p.ID, p.Operation, p.Input, p.Thing, p.By.UserID, p.By.Name, p.By.ClientID, Millis(p.CreatedAt),

@@ -2,8 +2,8 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// RemoteColumns are what is stored of a request to be signed in from another device; RemoteRead is
-// what is read of it.
+// RemoteColumns are the stored columns of a request for sign-in from another device; RemoteRead are
+// the columns that are read.
 const (
 	RemoteColumns = "secret_hash, code_hash, agent, address, created_at, expires_at"
 	RemoteRead    = RemoteColumns + ", decided_at, session_hash, collected_at"
@@ -17,14 +17,14 @@ type RemoteRow struct {
 	decided, collected     *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *RemoteRow) Dest() []any {
 	return []any{
 		&r.secret, &r.code, &r.r.Agent, &r.r.Address, &r.created, &r.expires, &r.decided, &r.approver, &r.collected,
 	}
 }
 
-// RemoteSignIn is the record that was read.
+// RemoteSignIn returns the record that was read.
 func (r *RemoteRow) RemoteSignIn() (out storage.RemoteSignIn, err error) {
 	out = r.r
 	if out.Secret, err = Hash(r.secret); err != nil {
@@ -45,7 +45,7 @@ func (r *RemoteRow) RemoteSignIn() (out storage.RemoteSignIn, err error) {
 	return out, nil
 }
 
-// RemoteValues are the values of RemoteColumns.
+// RemoteValues returns the values of RemoteColumns.
 func RemoteValues(r storage.RemoteSignIn) []any {
 	return []any{r.Secret[:], r.Code[:], r.Agent, r.Address, Millis(r.CreatedAt), Millis(r.ExpiresAt)}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ReplicaColumns are what ReadReplica reads and ReplicaValues gives, in this order.
+// ReplicaColumns are the columns of ReadReplica and ReplicaValues, in order.
 const ReplicaColumns = "id, name, version, migration, issuer, address, started_at, seen_at, skew, audit_waiting, audit_lost," +
 	" peer_address, unreached"
 
-// SeenAgain is what replaces a replica that is known.
+// SeenAgain is the clause that updates a known replica.
 const SeenAgain = " ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version," +
 	" migration = excluded.migration, issuer = excluded.issuer, address = excluded.address," +
 	" started_at = excluded.started_at, seen_at = excluded.seen_at, skew = excluded.skew," +
@@ -19,10 +19,11 @@ const SeenAgain = " ON CONFLICT (id) DO UPDATE SET name = excluded.name, version
 	" peer_address = excluded.peer_address, unreached = excluded.unreached" +
 	" WHERE replicas.seen_at <= excluded.seen_at"
 
-// SurplusReplicas are those beyond the number that is kept; the limit is between the two texts.
+// SurplusReplicas selects the replicas beyond MaxReplicas. The LIMIT clause of the database goes
+// between it and KeptReplicas.
 const SurplusReplicas = "SELECT id FROM replicas ORDER BY seen_at DESC, id"
 
-// KeptReplicas is the offset of the first of SurplusReplicas.
+// KeptReplicas is the offset of the first replica to remove.
 var KeptReplicas = " OFFSET " + strconv.Itoa(storage.MaxReplicas)
 
 // ReadReplica reads ReplicaColumns.
@@ -34,7 +35,7 @@ func ReadReplica(row interface{ Scan(dest ...any) error }) (r storage.Replica, e
 	return r, err
 }
 
-// ReplicaValues are the values of a replica.
+// ReplicaValues returns the values of a replica.
 func ReplicaValues(r storage.Replica) []any {
 	return []any{
 		r.ID, r.Name, r.Version, r.Migration, r.Issuer, r.Address, Millis(r.StartedAt), Millis(r.SeenAt),

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The columns of the records, in the order in which the rows below read them.
+// The columns of the records, in the order of the rows below.
 const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail, locale, role"
@@ -17,23 +17,23 @@ const (
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
-// ForgottenSources are the sources of the clients that may be forgotten when they are unused: those
-// that registered themselves.
+// ForgottenSources lists the sources of clients that are removed when unused: clients that
+// registered themselves.
 const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceCIMD) + "')"
 
-// Abandoned are clients that have replaced their registration, have a row for that reason, and
-// were never approved since some time. Their ids hold what they have given up: a tombstone
-// has to stay.
+// Abandoned is the condition for clients that replaced their registration and were not approved
+// since a time, which follows. They have a row only because of the replacement. A tombstone must
+// stay, so that nobody else gets an id that was given up.
 const Abandoned = "source = '" + string(storage.SourceManaged) +
 	"' AND deleted_at IS NULL AND last_used_at IS NULL AND coalesce(replaced_at, created_at) <= "
 
-// Bury makes a row a tombstone: all of it goes but the id, so that the id is dead.
+// Bury turns a row into a tombstone: it clears everything except the id, which stays taken.
 const Bury = `secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
 	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = `
 
-// ClientReplacement sets every column that a replacement changes, and has the client filed again unless its
-// application is being cut: a client cannot leave a cut by another name. It stands in a statement that
-// knows the new row as "excluded".
+// ClientReplacement sets every column that a replacement changes. It also resets the client's
+// application, unless that is being cut: a client cannot escape a cut by changing its name. It is
+// part of a statement that calls the new row "excluded".
 const ClientReplacement = `secret_hash = excluded.secret_hash, name = excluded.name, redirect_uris = excluded.redirect_uris,
 	grant_types = excluded.grant_types, auth_method = excluded.auth_method, jwks = excluded.jwks, jwks_uri = excluded.jwks_uri,
 	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata, replaced_at = excluded.replaced_at,
@@ -49,13 +49,13 @@ type ClientRow struct {
 	used                                *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *ClientRow) Dest() []any {
 	return []any{&r.c.ID, &r.secret, &r.c.Name, &r.redirects, &r.grants, &r.c.AuthMethod, &r.c.JWKS, &r.c.JWKSURI,
 		&r.scopes, &r.resource, &r.source, &r.c.Metadata, &r.created, &r.used}
 }
 
-// Client is the record that was read.
+// Client returns the record that was read.
 func (r *ClientRow) Client() (storage.Client, error) {
 	c := r.c
 	var err error
@@ -81,7 +81,7 @@ func (r *ClientRow) Client() (storage.Client, error) {
 	return c, nil
 }
 
-// ClientValues are the values of ClientColumns.
+// ClientValues returns the values of ClientColumns.
 func ClientValues(c storage.Client) []any {
 	var secret []byte
 	if c.SecretHash != nil {
@@ -93,7 +93,7 @@ func ClientValues(c storage.Client) []any {
 		OptMillis(c.LastUsedAt)}
 }
 
-// Bytes makes an absent blob NULL, whatever the driver thinks of an empty slice.
+// Bytes returns NULL for an absent blob, regardless of how the driver treats an empty slice.
 func Bytes(b []byte) any {
 	if len(b) == 0 {
 		return nil
@@ -109,13 +109,13 @@ type UserRow struct {
 	login   *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *UserRow) Dest() []any {
 	return []any{&r.u.ID, &r.u.Name, &r.u.PasswordHash, &r.admin, &r.u.Disabled, &r.created, &r.login,
 		&r.u.Mail, &r.u.Locale, &r.u.Role}
 }
 
-// User is the record that was read.
+// User returns the record that was read.
 func (r *UserRow) User() storage.User {
 	u := r.u
 	u.Role = readRole(r.admin, u.Role)
@@ -123,7 +123,7 @@ func (r *UserRow) User() storage.User {
 	return u
 }
 
-// UserValues are the values of UserColumns, then the key of the name.
+// UserValues returns the values of UserColumns, and then the key of the name.
 func UserValues(u storage.User) []any {
 	admin, role := RoleValues(u.Role)
 	return []any{u.ID, u.Name, u.PasswordHash, admin, u.Disabled,
@@ -134,7 +134,7 @@ func UserValues(u storage.User) []any {
 const SessionColumns = "s.hash, s.user_id, s.auth_time, s.created_at, s.expires_at, s.upstream_id, " +
 	"s.methods, s.proved_at, s.agent, s.address, s.seen_at"
 
-// SessionInsert are the same ones as an INSERT names them.
+// SessionInsert lists the same columns for an INSERT.
 const SessionInsert = "hash, user_id, auth_time, created_at, expires_at, upstream_id, methods, proved_at, agent, address, seen_at"
 
 // SessionRow reads SessionColumns.
@@ -147,7 +147,7 @@ type SessionRow struct {
 	methods                  *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *SessionRow) Dest() []any {
 	return []any{
 		&r.hash, &r.se.UserID, &r.auth, &r.created, &r.expires, &r.upstream, &r.methods, &r.proved, &r.agent,
@@ -155,8 +155,8 @@ func (r *SessionRow) Dest() []any {
 	}
 }
 
-// Session is the record that was read. What a replica of an earlier version has not written
-// follows from what it has.
+// Session returns the record that was read. It derives the columns that a replica of an earlier
+// version did not write.
 func (r *SessionRow) Session() (se storage.Session, err error) {
 	se = r.se
 	if se.Hash, err = Hash(r.hash); err != nil {
@@ -177,7 +177,7 @@ func (r *SessionRow) Session() (se storage.Session, err error) {
 	return se, err
 }
 
-// SessionValues are the values of SessionInsert.
+// SessionValues returns the values of SessionInsert.
 func SessionValues(se storage.Session) []any {
 	return []any{
 		se.Hash[:], se.UserID, Millis(se.AuthTime), Millis(se.CreatedAt), Millis(se.ExpiresAt), Text(se.UpstreamID),
@@ -185,7 +185,7 @@ func SessionValues(se storage.Session) []any {
 	}
 }
 
-// Methods is the column of the methods of a session, NULL when they are not known.
+// Methods returns the column value for the methods of a session, NULL if they are not known.
 func Methods(m []string) *string {
 	if m == nil {
 		return nil
@@ -206,14 +206,14 @@ type GrantRow struct {
 	trust, asserted        *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
 		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
 		&r.paused, &r.narrowed, &r.g.ForProgram, &r.methods, &r.trust, &r.asserted}
 }
 
-// Grant is the record that was read.
+// Grant returns the record that was read.
 func (r *GrantRow) Grant() (storage.Grant, error) {
 	g := r.g
 	scopes, err := ParseList[string](r.scopes)
@@ -235,10 +235,10 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 	return g, err
 }
 
-// ConnectionRead is what a person sees of the grant g.
+// ConnectionRead lists the columns of the grant g that its user sees.
 //
-// The last call is read by the key of each grant that is shown. A join would be left to a planner,
-// which may read the whole table for a page of a few grants.
+// It reads the last call by the key of each grant shown. With a join, the planner might read the
+// whole table for a page of a few grants.
 const ConnectionRead = GrantRead + ", given_agent, given_from, code_used_at, rotated_at, used_from" +
 	", (SELECT tool FROM last_calls l WHERE l.grant_id = g.id), (SELECT called_at FROM last_calls l WHERE l.grant_id = g.id)"
 
@@ -250,12 +250,12 @@ type ConnectionRow struct {
 	tool                   *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *ConnectionRow) Dest() []any {
 	return append(r.grant.Dest(), &r.agent, &r.given, &r.first, &r.rotated, &r.usedFrom, &r.tool, &r.called)
 }
 
-// Connection is the record that was read.
+// Connection returns the record that was read.
 func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	if c.Grant, err = r.grant.Grant(); err != nil {
 		return c, err
@@ -264,7 +264,7 @@ func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	c.FirstUsedAt, c.UsedAt = OptTime(r.first), OptTime(r.rotated)
 	c.LastCall = storage.ToolCall{Tool: OptText(r.tool), At: OptTime(r.called)}
 	if c.ForProgram {
-		c.FirstUsedAt = time.Time{} // there was no code
+		c.FirstUsedAt = time.Time{} // it had no code
 		return c, nil
 	}
 	if c.UsedAt.IsZero() {
@@ -273,22 +273,22 @@ func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	return c, nil
 }
 
-// GrantValues are the values of GrantColumns.
+// GrantValues returns the values of GrantColumns.
 func GrantValues(g storage.Grant) []any {
 	return []any{g.ID, g.ClientID, g.UserID, g.Resource, List(g.Scopes), Millis(g.AuthTime),
 		Millis(g.CreatedAt), Millis(g.ExpiresAt), OptMillis(g.RevokedAt)}
 }
 
-// TokenRow reads whether an access token is active, and of its grant upstream_id and scopes.
+// TokenRow reads whether an access token is active, with upstream_id and scopes of its grant.
 type TokenRow struct {
 	state            storage.TokenState
 	upstream, scopes *string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *TokenRow) Dest() []any { return []any{&r.state.Active, &r.upstream, &r.scopes} }
 
-// State is the record that was read.
+// State returns the record that was read.
 func (r *TokenRow) State() (storage.TokenState, error) {
 	out := r.state
 	out.UpstreamID = OptText(r.upstream)
@@ -308,14 +308,14 @@ type KeyRow struct {
 	activated, retired, expires *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *KeyRow) Dest() []any {
 	return []any{
 		&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.activated, &r.retired, &r.expires,
 	}
 }
 
-// Key is the record that was read.
+// Key returns the record that was read.
 func (r *KeyRow) Key() storage.SigningKey {
 	k := r.k
 	k.State = storage.KeyState(r.state)
@@ -324,14 +324,14 @@ func (r *KeyRow) Key() storage.SigningKey {
 	return k
 }
 
-// KeyValues are the values of KeyColumns.
+// KeyValues returns the values of KeyColumns.
 func KeyValues(k storage.SigningKey) []any {
 	return []any{k.ID, k.Algorithm, string(k.State), k.Public, k.Private,
 		Millis(k.CreatedAt), OptMillis(k.ActivatedAt), OptMillis(k.RetiredAt), OptMillis(k.ExpiresAt)}
 }
 
-// Consented turns the stored scopes of a consent, among them the empty one that
-// marks it, into the scopes; nil when there is no consent at all.
+// Consented converts the stored scopes of a consent to scopes. An empty scope marks the consent
+// itself and is left out. It returns nil if no consent is stored.
 func Consented(stored []string) oauth.Scopes {
 	if len(stored) == 0 {
 		return nil
@@ -345,9 +345,9 @@ func Consented(stored []string) oauth.Scopes {
 	return out
 }
 
-// Consents are the scopes that an approval stores, sorted, so that of two approvals neither
-// waits for the other while it holds what the other waits for: the reverse of Consented,
-// or nothing for an approval that rests on what is stored.
+// Consents returns the scopes that an approval stores; it is the reverse of Consented. They are
+// sorted, so that two approvals cannot deadlock. It returns nil for an approval that relies on
+// stored consent.
 func Consents(a storage.Approval) []string {
 	if a.Remembered != nil {
 		return nil
@@ -355,7 +355,7 @@ func Consents(a storage.Approval) []string {
 	return slices.Sorted(slices.Values(append([]string{""}, a.Grant.Scopes...)))
 }
 
-// Remembered are the stored scopes that an approval rests on, all of which must be there.
+// Remembered returns the stored scopes that an approval relies on. All of them must exist.
 func Remembered(a storage.Approval) []string {
 	if a.Remembered != nil && len(a.Remembered) == 0 {
 		return []string{""}
@@ -363,7 +363,7 @@ func Remembered(a storage.Approval) []string {
 	return a.Remembered
 }
 
-// NumberedColumns are what a grant knows of its refresh tokens.
+// NumberedColumns are the columns of a grant about its refresh tokens.
 const NumberedColumns = "refresh_hash, generation, rotated_at, refresh_expires_at, rotations"
 
 // NumberedRow reads NumberedColumns.
@@ -373,12 +373,12 @@ type NumberedRow struct {
 	rotated, expires  *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *NumberedRow) Dest() []any {
 	return []any{&r.secret, &r.generation, &r.rotated, &r.expires, &r.rotations}
 }
 
-// Values are the columns in order.
+// Values returns the columns in order.
 func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expiresAt time.Time, rotations []byte) {
 	return r.secret, r.generation, OptTime(r.rotated), OptTime(r.expires), r.rotations
 }

@@ -9,7 +9,7 @@ import (
 // StepColumns are the columns of a StepRow.
 const StepColumns = "seq, at, kept_until, keys, body"
 
-// SurplusSteps are those beyond the number that is kept.
+// SurplusSteps selects the steps beyond storage.MaxSteps.
 var SurplusSteps = "SELECT seq FROM attempt_steps WHERE seq <= (SELECT max(seq) FROM attempt_steps) - " +
 	strconv.Itoa(storage.MaxSteps)
 
@@ -19,10 +19,10 @@ type StepRow struct {
 	keys, body         string
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *StepRow) Dest() []any { return []any{&r.seq, &r.at, &r.keptUntil, &r.keys, &r.body} }
 
-// Step is the record that was read.
+// Step returns the record that was read.
 func (r *StepRow) Step() (storage.AttemptStep, error) {
 	keys, err := ParseList[string](r.keys)
 	return storage.AttemptStep{

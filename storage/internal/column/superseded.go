@@ -7,23 +7,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Of the grants of one person to one client for one resource those stay that were used last:
-// KeptAnyway of them whatever their age, and up to KeptInUse that were used within InUse. A
-// client that is installed at many places, or signs in again and again, has no more.
+// The limits on the grants of one user to one client for one resource. The last used KeptAnyway
+// stay regardless of age, and up to KeptInUse that were used within InUse. They limit a client that
+// is installed in many places or signs in again and again.
 const (
 	KeptAnyway = 8
 	KeptInUse  = 64
 	InUse      = 7 * 24 * time.Hour
 )
 
-// WalkBatches is how many batches one sweep walks over at most.
+// WalkBatches is the maximum number of batches in one sweep.
 const WalkBatches = 1000
 
-// Superseded is a grant that ended because of newer ones: whose, to which client and for
-// which resource.
+// Superseded is a grant that ended because of newer ones: its user, client and resource.
 type Superseded struct{ UserID, ClientID, Resource string }
 
-// SupersededEvents say how many grants have ended, and whose. They have no id yet.
+// SupersededEvents returns events with the number of ended grants of each user, client and
+// resource. The events have no id yet.
 func SupersededEvents(ended []Superseded, now int64) (out []storage.Event) {
 	counts := make(map[Superseded]int)
 	for _, s := range ended {

@@ -2,7 +2,7 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// TaskColumns are what is read of a task.
+// TaskColumns are the columns that are read of a task.
 const TaskColumns = "id, owner, person, name, created_at, expires_at, version, sealed"
 
 // TaskRow reads TaskColumns.
@@ -12,12 +12,12 @@ type TaskRow struct {
 	created, expires  int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *TaskRow) Dest() []any {
 	return []any{&r.id, &r.owner, &r.person, &r.t.Name, &r.created, &r.expires, &r.t.Version, &r.t.Sealed}
 }
 
-// Task is the record that was read.
+// Task returns the record that was read.
 func (r *TaskRow) Task() (out storage.Task, err error) {
 	out = r.t
 	for to, from := range map[*storage.Hash][]byte{&out.ID: r.id, &out.Owner: r.owner, &out.Person: r.person} {
@@ -38,7 +38,7 @@ func ReadTask(row interface{ Scan(dest ...any) error }) (storage.Task, error) {
 	return r.Task()
 }
 
-// TaskValues are the values of TaskColumns.
+// TaskValues returns the values of TaskColumns.
 func TaskValues(t storage.Task) []any {
 	return []any{
 		t.ID[:], t.Owner[:], t.Person[:], t.Name, Millis(t.CreatedAt), Millis(t.ExpiresAt), t.Version, t.Sealed,

@@ -2,17 +2,17 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// ToolColumns, or ToolWithTexts, are what ReadTool reads, in this order.
+// ToolColumns and ToolWithTexts are the columns that ReadTool reads.
 const (
 	toolColumns   = "resource, name, accepted, accepted_at, accepted_by, offered, offered_at"
 	ToolColumns   = toolColumns + ", '', ''"
 	ToolWithTexts = toolColumns + ", accepted_text, offered_text"
 )
 
-// SeenToolColumns are those of SeenTool, in this order.
+// SeenToolColumns are the columns of SeenTool.
 const SeenToolColumns = "resource, name, accepted, accepted_text, accepted_at, offered, offered_text, offered_at"
 
-// SeenTool are the values of a tool as it is when it was not known.
+// SeenTool returns the values of a tool that was unknown.
 func SeenTool(resource, name string, d storage.ToolDefinition, trust bool) []any {
 	if trust {
 		return []any{resource, name, d.Digest[:], d.Text, Millis(d.At), nil, "", int64(0)}
@@ -20,7 +20,7 @@ func SeenTool(resource, name string, d storage.ToolDefinition, trust bool) []any
 	return []any{resource, name, nil, "", int64(0), d.Digest[:], d.Text, Millis(d.At)}
 }
 
-// ToolAgain is what seeing a tool does to one that is known; none stands for no digest.
+// ToolAgain returns the clause that updates a known tool. none is the SQL for no digest.
 func ToolAgain(none string) string {
 	const seen = "coalesce(excluded.accepted, excluded.offered)"
 	return " ON CONFLICT (resource, name) DO UPDATE SET offered = " + seen +
@@ -37,7 +37,7 @@ type ToolRow struct {
 	acceptedAt, offeredAt int64
 }
 
-// Dest are the places for ToolColumns, or ToolWithTexts.
+// Dest returns the scan destinations of ToolColumns or ToolWithTexts.
 func (r *ToolRow) Dest() []any {
 	return []any{
 		&r.Resource, &r.Name, &r.accepted, &r.acceptedAt, &r.AcceptedBy, &r.offered, &r.offeredAt, &r.Accepted.Text,
@@ -61,7 +61,7 @@ func (r *ToolRow) Done() (t storage.Tool, err error) {
 	return t, err
 }
 
-// ReadTool reads ToolColumns, or ToolWithTexts.
+// ReadTool reads ToolColumns or ToolWithTexts.
 func ReadTool(row interface{ Scan(dest ...any) error }) (storage.Tool, error) {
 	var r ToolRow
 	if err := row.Scan(r.Dest()...); err != nil {
@@ -70,7 +70,8 @@ func ReadTool(row interface{ Scan(dest ...any) error }) (storage.Tool, error) {
 	return r.Done()
 }
 
-// UnacceptedTool says why a tool, as it is, was not accepted.
+// UnacceptedTool returns why the definition with the digest was not accepted, nil if it already
+// was.
 func UnacceptedTool(t storage.Tool, digest storage.Hash) error {
 	if !t.IsOffered() && !t.IsNew() && t.Accepted.Digest == digest {
 		return nil

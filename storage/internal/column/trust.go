@@ -10,27 +10,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TrustColumns are those of trust entries, in the order in which ReadTrust reads them.
+// TrustColumns are the columns of trusted issuer entries, in the order of ReadTrust.
 const TrustColumns = "id, kind, issuer, rules, created_at, disabled_at"
 
-// TrustValues are the values of TrustColumns.
+// TrustValues returns the values of TrustColumns.
 func TrustValues(e storage.TrustEntry) []any {
 	rules, err := json.Marshal(e.TrustRules)
 	if err != nil {
-		panic("column: " + err.Error()) // strings, lists of them and numbers always encode
+		panic("column: " + err.Error()) // strings, numbers and lists of strings always encode
 	}
 	return []any{
 		e.ID, string(e.Kind), e.Issuer, string(rules), Millis(e.CreatedAt), OptMillis(e.DisabledAt),
 	}
 }
 
-// TrustMark are the values of TrustColumns for a mark.
+// TrustMark returns the values of TrustColumns for a mark.
 func TrustMark(id string, now time.Time) []any {
 	return TrustValues(storage.TrustEntry{ID: id, CreatedAt: now, DisabledAt: now})
 }
 
-// ReadTrust reads a row. Rules that are not known here would be left out, which could let in more than
-// was meant: such an entry is unreadable.
+// ReadTrust reads a row. An entry with rules that this version does not know is unreadable. To
+// ignore such rules could accept more assertions than intended.
 func ReadTrust(row interface{ Scan(dest ...any) error }) (e storage.TrustEntry, err error) {
 	var kind, rules string
 	var created int64

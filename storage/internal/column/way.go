@@ -2,7 +2,7 @@ package column
 
 import "github.com/mcp-authd/mcp-authd/storage"
 
-// WayColumns are those of a way.
+// WayColumns are the columns of an authentication method.
 const WayColumns = "id, user_id, kind, name, rp_id, credential_id, data, counter, created_at, last_used_at"
 
 // WayRow reads WayColumns.
@@ -13,7 +13,7 @@ type WayRow struct {
 	used    *int64
 }
 
-// Dest is what to scan into.
+// Dest returns the scan destinations.
 func (r *WayRow) Dest() []any {
 	return []any{
 		&r.w.ID, &r.w.UserID, &r.kind, &r.w.Name, &r.w.RPID, &r.w.CredentialID, &r.w.Data, &r.w.Counter, &r.created,
@@ -21,14 +21,14 @@ func (r *WayRow) Dest() []any {
 	}
 }
 
-// Way is the record that was read.
+// Way returns the record that was read.
 func (r *WayRow) Way() storage.Way {
 	w := r.w
 	w.Kind, w.CreatedAt, w.LastUsedAt = storage.WayKind(r.kind), Time(r.created), OptTime(r.used)
 	return w
 }
 
-// WayValues are the values of WayColumns.
+// WayValues returns the values of WayColumns.
 func WayValues(w storage.Way) []any {
 	return []any{
 		w.ID, w.UserID, string(w.Kind), w.Name, w.RPID, Bytes(w.CredentialID), w.Data, w.Counter, Millis(w.CreatedAt),
@@ -36,7 +36,7 @@ func WayValues(w storage.Way) []any {
 	}
 }
 
-// FactorsDest is what to scan the columns of storage.Factors into, in the order of its fields.
+// FactorsDest returns the scan destinations of storage.Factors, in field order.
 func FactorsDest(f *storage.Factors) []any {
 	return []any{&f.Password, &f.Passkeys, &f.Apps, &f.RecoveryCodes, &f.Identities, &f.AdminEnrolled}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Hashed is a stored refresh token that has a row, with its grant. It can go when no grant
+// Hashed is a stored refresh token that has a row, with its grant. It can be removed once no grant
 // from before step 12 of the schema is left, tokens.refresh_max_ttl after that step.
 type Hashed struct {
 	Grant     storage.Grant
@@ -17,16 +17,15 @@ type Hashed struct {
 	Cut       bool   // the client is deleted, or the user is gone or disabled
 }
 
-// Judge names the cause for which r was refused, or grants a replay. ErrSpent means
-// that the grant is to be revoked. No replay and no error means that nothing is
-// wrong, so something changed in between: try again.
+// Judge returns why r was refused, or grants a replay. ErrSpent means that the grant must be
+// revoked. If it returns neither, the row has changed since: try again.
 func (t Hashed) Judge(r storage.RotateRefresh) (replay bool, err error) {
 	if err := foreign(t.Grant, t.Cut, r); err != nil {
 		return false, err
 	}
 	switch {
 	case !t.RotatedAt.IsZero():
-		// A successor that was swept away cannot be repeated: then it is reuse.
+		// A swept successor cannot be repeated, so this is reuse.
 		if len(t.Sealed) > 0 && r.Now.Before(t.RotatedAt.Add(r.Grace)) {
 			return true, nil
 		}

@@ -8,14 +8,14 @@ import (
 
 // Token is a presented refresh token with its grant.
 type Token interface {
-	// Of returns the grant, storage.ErrNotFound when the token is not of it.
+	// Of returns the token's grant, or storage.ErrNotFound if the token does not belong to it.
 	Of() (storage.Grant, error)
-	// Live returns the idle end of a token that is neither spent nor expired nor cut off,
-	// else storage.ErrNotFound.
+	// Live returns the idle expiry of a token that is not used, expired or revoked, otherwise
+	// storage.ErrNotFound.
 	Live(now time.Time) (time.Time, error)
 }
 
-// Presented is a numbered token with what its grant knows.
+// Presented is a numbered token with the state of its grant.
 type Presented struct {
 	storage.NumberedRefresh
 	Numbered

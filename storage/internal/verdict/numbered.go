@@ -8,37 +8,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// keptRotations is how many rotations before the last a grant remembers.
+// keptRotations is how many rotations before the last one a grant remembers.
 const keptRotations = 7
 
-// RotationsSize is how many bytes they take at most.
+// RotationsSize is the maximum size of Numbered.Rotations in bytes.
 const RotationsSize = 8 * keptRotations
 
-// Numbered is what a grant knows of its refresh tokens.
+// Numbered is the state of a grant's refresh tokens.
 type Numbered struct {
 	Grant      storage.Grant
-	Secret     []byte // its hash; nil: none was issued
+	Secret     []byte // its hash; nil: no token was issued
 	Generation int64  // of the newest token
 	RotatedAt  time.Time
 	ExpiresAt  time.Time
-	// Rotations holds the RotatedAt of the generations before, newest first, 8 bytes each,
-	// as far back as any grace goes.
+	// Rotations holds RotatedAt of the earlier generations, newest first, 8 bytes each, back to the
+	// longest grace.
 	Rotations []byte
 	Cut       bool // the client is deleted, or the user is gone or disabled
 }
 
-// Passage is what becomes of a token that was not refused.
+// Passage is the outcome of an accepted token.
 type Passage int
 
 // The passages of a token.
 const (
-	Rotates  Passage = iota // it is the newest
+	Rotates  Passage = iota // it is the newest token
 	Replays                 // it gets its successor again
-	Recovers                // it is newer than any that the grant knows
+	Recovers                // it is newer than the grant knows
 )
 
-// Judge names the cause for which t, presented with r, is refused, or what becomes of it.
-// ErrSpent means that the grant is to be revoked (OAuth 2.1 §4.3.1, AS-95).
+// Judge returns why t, presented with r, is refused, or its outcome. ErrSpent means that the grant
+// must be revoked (OAuth 2.1 §4.3.1, AS-95).
 func (n Numbered) Judge(t storage.NumberedRefresh, r storage.RotateRefresh) (Passage, error) {
 	if err := n.knows(t); err != nil {
 		return 0, err
@@ -70,8 +70,8 @@ func (n Numbered) knows(t storage.NumberedRefresh) error {
 	return nil
 }
 
-// Rotation describes the rotation of a token that was rotated before, or is reused. A
-// caller who may not know the grant learns nothing.
+// Rotation describes the rotation of a token that was rotated earlier or is reused. It returns an
+// empty Rotation to a caller who must not learn about the grant.
 func (n Numbered) Rotation(t storage.NumberedRefresh, p Passage) storage.Rotation {
 	if n.Grant.ID == "" {
 		return storage.Rotation{}
@@ -84,7 +84,7 @@ func (n Numbered) Rotation(t storage.NumberedRefresh, p Passage) storage.Rotatio
 	return out
 }
 
-// rotated returns when a generation before the newest was rotated, if that is known.
+// rotated returns when an older generation was rotated, if that is known.
 func (n Numbered) rotated(generation int64) (time.Time, bool) {
 	back := n.Generation - generation - 1 // rotations since
 	switch {
@@ -100,8 +100,8 @@ func (n Numbered) rotation(i int) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(n.Rotations[8*i:]))).UTC()
 }
 
-// Remembered is what a grant has to remember of its newest token when that is rotated: nil
-// when every grace for the tokens before it is over, so that none needs to be remembered.
+// Remembered returns the bytes that a grant must remember of its newest token when that is rotated.
+// It returns nil if every grace for the earlier tokens is over.
 func Remembered(t storage.NumberedRefresh, now time.Time) []byte {
 	if !now.Before(t.IssuedAt.Add(storage.MaxGrace)) {
 		return nil
@@ -109,8 +109,8 @@ func Remembered(t storage.NumberedRefresh, now time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(t.IssuedAt.UnixMilli()))
 }
 
-// Remember returns the Rotations of a grant once t is rotated. Before a token that the
-// grant did not know, it knows of no other.
+// Remember returns the Rotations of a grant after t is rotated. After a recovered token, the grant
+// knows no earlier rotations.
 func (n Numbered) Remember(t storage.NumberedRefresh, p Passage, now time.Time) []byte {
 	kept := Remembered(t, now)
 	if kept == nil || p == Recovers {
@@ -120,7 +120,7 @@ func (n Numbered) Remember(t storage.NumberedRefresh, p Passage, now time.Time) 
 	return kept[:min(len(kept), RotationsSize)]
 }
 
-// foreign refuses who has no right to the token, and what is wrong with its grant.
+// foreign refuses a request of another client or for another resource, and an unusable grant.
 func foreign(g storage.Grant, cut bool, r storage.RotateRefresh) error {
 	switch {
 	case g.ClientID != r.ClientID: // AS-97

@@ -1,6 +1,6 @@
-// Package verdict says why a code or refresh token was not accepted. Backends
-// decide acceptance in the WHERE clause of one UPDATE; when that touches no row
-// they read the row and ask here, so that both name the same cause.
+// Package verdict determines why a code or refresh token was refused. Backends accept one in the
+// WHERE clause of a single UPDATE. When that changes no row, they read the row and ask this
+// package, so that both backends return the same cause.
 package verdict
 
 import (
@@ -19,15 +19,14 @@ type Code struct {
 	Cut    bool // the client is deleted, or the user is gone or disabled
 }
 
-// Spent is what is left of a code that was redeemed: a digest that takes code and challenge
-// to make. It stands where the code's own digest stood.
+// Spent returns the digest that remains of a redeemed code, in place of its hash. It can only be
+// computed from both code and challenge.
 func Spent(r storage.RedeemCode) storage.Hash {
 	return sha256.Sum256(append(r.Hash[:], r.Challenge...))
 }
 
-// Judge names the cause for which r was refused. ErrSpent means that the grant is
-// to be revoked. Nil means that nothing is wrong, so something changed in between:
-// try again.
+// Judge returns why r was refused. ErrSpent means that the grant must be revoked. Nil means that
+// the row has changed since: try again.
 func (c Code) Judge(r storage.RedeemCode) error {
 	switch {
 	case c.UsedAt.IsZero() && c.Hash != r.Hash:
@@ -46,8 +45,7 @@ func (c Code) Judge(r storage.RedeemCode) error {
 	return nil
 }
 
-// Waits reports whether an approval is the one that the code was given for, and the code could be
-// redeemed.
+// Waits reports whether the code was issued for the approval a and could be redeemed now.
 func (c Code) Waits(a storage.Approval) bool {
 	r := storage.RedeemCode{
 		Hash: a.Code.Hash, ClientID: a.Grant.ClientID, Challenge: a.Code.Challenge,
@@ -56,7 +54,8 @@ func (c Code) Waits(a storage.Approval) bool {
 	return c.Judge(r) == nil && c.Grant.UserID == a.Grant.UserID && slices.Equal(c.Grant.Scopes, a.Grant.Scopes)
 }
 
-// presented reports whether r carries what the code is bound to, as far as that is kept.
+// presented reports whether r contains the values that the code is bound to, as far as they are
+// stored.
 func (c Code) presented(r storage.RedeemCode) bool {
 	if c.Hash != r.Hash {
 		return c.Hash == Spent(r)
