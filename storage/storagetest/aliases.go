@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// aliases: a resource has several URLs, each of which is one resource's alone (AS-239).
+// aliases checks that a resource has several URLs, and that each belongs to one resource only
+// (AS-239).
 func aliases(t *testing.T, e *env) {
 	const mcp = "https://notes.example/mcp"
 	const home, work = mcp + "@home", mcp + "@work"
@@ -46,7 +47,7 @@ func aliases(t *testing.T, e *env) {
 		} {
 			wantErr(t, e.s.AddResource(e.ctx, r), storage.ErrExists)
 		}
-		wantListed(t, notes) // nothing was half added
+		wantListed(t, notes) // no alias was added
 	})
 	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now.Add(time.Second)}
 	t.Run("so it is when a resource is changed, and then nothing is", func(t *testing.T) {
@@ -64,7 +65,7 @@ func aliases(t *testing.T, e *env) {
 	t.Run("an alias that is left out ends its grants, and no others", func(t *testing.T) {
 		atHome, atWork, atMCP := grantAt(t, home), grantAt(t, work), grantAt(t, mcp)
 		notes.Name, notes.Aliases = "All notes", []string{work, "https://notes.example/mcp@yard"}
-		notes.DPoP = storage.DPoPRequired // AS-213: as its tokens have to be
+		notes.DPoP = storage.DPoPRequired // AS-213: its tokens must be bound
 		check(t, e.s.ReplaceResource(e.ctx, notes, e.now))
 		wantListed(t, notes, files)
 		e.wantLive(t, atHome, false)
@@ -89,7 +90,7 @@ func aliases(t *testing.T, e *env) {
 	})
 }
 
-// raceAlias: of 32 resources that want one alias, half of them new, one gets it.
+// raceAlias: one of 32 resources that want the same alias, half of them new, gets it.
 func raceAlias(t *testing.T, e *env) {
 	const alias = "https://notes.example/shared"
 	resource := func(i int) storage.Resource {
@@ -116,7 +117,7 @@ func raceAlias(t *testing.T, e *env) {
 	}
 }
 
-// raceRemoveAlias: while aliases are added to a resource, it is removed. None of them stays.
+// raceRemoveAlias removes a resource while aliases are added to it. No alias may remain.
 func raceRemoveAlias(t *testing.T, e *env) {
 	r := storage.Resource{URI: "https://notes.example/mcp", CreatedAt: e.now}
 	check(t, e.s.AddResource(e.ctx, r))

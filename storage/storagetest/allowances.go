@@ -9,9 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-var granted []time.Duration // no draw has to wait
+var granted []time.Duration // no draw must wait
 
-// draw takes from allowances at now, and returns how long each draw has to wait.
+// draw takes from allowances at now, and returns how long each draw must wait.
 func (e *env) draw(t testing.TB, now time.Time, draws ...storage.Draw) []time.Duration {
 	t.Helper()
 	waits, err := e.s.TakeAllowances(e.ctx, draws, now)
@@ -19,7 +19,7 @@ func (e *env) draw(t testing.TB, now time.Time, draws ...storage.Draw) []time.Du
 	return waits
 }
 
-// allowances holds the limits that replicas share.
+// allowances checks the rate limits that replicas share.
 func allowances(t *testing.T, e *env) {
 	some := func(cost time.Duration) storage.Draw {
 		return storage.Draw{Key: randomHash(), Cost: cost, Span: 10 * time.Second}
@@ -59,7 +59,7 @@ func allowances(t *testing.T, e *env) {
 	})
 	t.Run("the sweep removes what is whole, and nothing else", func(t *testing.T) {
 		d, later := some(10*time.Second), e.now.Add(2*time.Hour)
-		e.sweepAll(t, later) // what the others have left
+		e.sweepAll(t, later) // removes rows of other tests
 		same(t, e.draw(t, later, d), granted)
 		swept := func(after time.Duration) int {
 			n, err := e.s.Sweep(e.ctx, storage.Retention{Now: later.Add(after)}, 100)
@@ -72,8 +72,8 @@ func allowances(t *testing.T, e *env) {
 	})
 }
 
-// raceAllowances has replicas take from two allowances in either order: one of them has enough for a
-// quarter of the racers, and so many take.
+// raceAllowances takes from two allowances in either order. One of them has enough for a quarter of
+// the racers, so that many succeed.
 func raceAllowances(t *testing.T, e *env) {
 	scarce := storage.Draw{Key: randomHash(), Cost: time.Minute, Span: racers / 4 * time.Minute}
 	plenty := storage.Draw{Key: randomHash(), Cost: time.Second, Span: time.Hour}

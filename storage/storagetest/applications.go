@@ -8,8 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// applicationPauses has a person use one application by two registrations, and another one beside it. What is
-// done to one connection is done to each of the application, and to no other.
+// applicationPauses connects a user through two registrations of one application, and through
+// another application. A change to one connection applies to all of its application, and to no
+// other.
 func applicationPauses(t *testing.T, e *env) {
 	p := e.person(t)
 	connect := func(cl storage.Client, scopes ...string) storage.Approval {
@@ -22,7 +23,7 @@ func applicationPauses(t *testing.T, e *env) {
 	cl := e.client()
 	again, other, elsewhere := cl, cl, cl
 	again.ID, other.ID, elsewhere.ID = secrets.ID("mcp_"), secrets.ID("mcp_"), secrets.ID("mcp_")
-	again.RedirectURIs = []string{"http://localhost:4711/callback"} // another port of this machine
+	again.RedirectURIs = []string{"http://localhost:4711/callback"} // another port of this host
 	other.Name, elsewhere.RedirectURIs = "Other", []string{"https://other.example/cb"}
 	first, second := connect(cl, "mcp", "notes:write"), connect(again, "mcp", "notes:write", "more")
 	only := connect(again, "notes:write")
@@ -54,7 +55,7 @@ func applicationPauses(t *testing.T, e *env) {
 	same(t, e.state(t, first).Scopes, oauth.Scopes{"mcp"})
 	same(t, e.state(t, second).Scopes, oauth.Scopes{"mcp", "more"})
 	live(true, first, second)
-	live(false, only) // it would have nothing
+	live(false, only) // it would keep no scope
 
 	check(t, e.s.WithdrawGrant(e.ctx, first.Grant.ID, storage.ByPerson, e.now))
 	live(false, first, second, only)

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// wantApproved asks whether an approval is what is stored, and waits.
+// wantApproved checks whether an approval is stored and its code is unused.
 func (e *env) wantApproved(t *testing.T, a storage.Approval, want bool) {
 	t.Helper()
 	got, err := e.s.Approved(e.ctx, a)
@@ -18,7 +18,7 @@ func (e *env) wantApproved(t *testing.T, a storage.Approval, want bool) {
 	}
 }
 
-// approvedTwice checks what the second one of the same approval finds.
+// approvedTwice checks the result of a repeated approval.
 func approvedTwice(t *testing.T, e *env) {
 	p, cl := e.person(t), e.client()
 	a := e.placed(p, cl, claudeAI, "mcp", "notes:write")
@@ -61,14 +61,14 @@ func approvedTwice(t *testing.T, e *env) {
 	})
 }
 
-// onPage is an approval on a page that can be answered until some time.
+// onPage returns an approval on a page that can be answered until a time.
 func (e *env) onPage(p person, cl storage.Client) storage.Approval {
 	a := e.placed(p, cl, claudeAI, "mcp", "notes:write")
 	a.PageUntil = e.now.Add(time.Hour)
 	return a
 }
 
-// denied checks that a page is approved or denied, and not both.
+// denied checks that a page is either approved or denied.
 func denied(t *testing.T, e *env) {
 	p, cl := e.person(t), e.client()
 	a := e.onPage(p, cl)

@@ -12,7 +12,7 @@ import (
 
 var errSeal = errors.New("it cannot be sealed")
 
-// arrival is a new person who signs in from a provider, not stored yet.
+// arrival returns a new user's sign-in from a provider, not stored yet.
 func (e *env) arrival() storage.Arrival {
 	id := secrets.ID("usr_")
 	who := storage.Identity{Connector: "acme", Subject: "sub " + id, Label: id + "@acme.example"}
@@ -35,7 +35,7 @@ func (e *env) upstream(i storage.Identity) storage.Upstream {
 		DueAt: e.now.Add(5 * time.Minute)}
 }
 
-// again is a further sign-in of a person, in another browser.
+// again returns another sign-in of a user, in another browser.
 func (e *env) again(a storage.Arrival) storage.Arrival {
 	se := *a.Session
 	se.Hash = randomHash()
@@ -43,7 +43,7 @@ func (e *env) again(a storage.Arrival) storage.Arrival {
 	return a
 }
 
-// link ties a new account at a provider to a user, who was asked.
+// link returns an arrival that links a new provider account to a user who was asked.
 func (e *env) link(connector, userID string) storage.Arrival {
 	a := e.arrival()
 	a.Identity.Connector, a.Identity.UserID, a.Asked = connector, userID, true
@@ -59,15 +59,14 @@ func (e *env) arrive(t testing.TB, a storage.Arrival) storage.User {
 	return u
 }
 
-// arrived stores the arrival of a new person.
+// arrived stores the arrival of a new user.
 func (e *env) arrived(t testing.TB) (storage.Arrival, storage.User) {
 	t.Helper()
 	a := e.arrival()
 	return a, e.arrive(t, a)
 }
 
-// tied stores an account of the operator whose person then connects an account at a provider, and signs in
-// with it.
+// tied stores a local account, links an account at a provider to it, and signs in with that.
 func (e *env) tied(t testing.TB) (storage.Arrival, storage.User) {
 	t.Helper()
 	p := e.person(t)
@@ -80,7 +79,7 @@ func (e *env) tied(t testing.TB) (storage.Arrival, storage.User) {
 	return a, e.arrive(t, a)
 }
 
-// notStored checks that nothing of an arrival is there.
+// notStored checks that no part of an arrival is stored.
 func (e *env) notStored(t testing.TB, a storage.Arrival) {
 	t.Helper()
 	_, err := e.s.Upstream(e.ctx, a.Upstream.ID)
@@ -254,7 +253,7 @@ func links(t *testing.T, e *env) {
 	t.Run("an account is tied to the user who asks, and signs them in from then on", func(t *testing.T) {
 		p := e.person(t)
 		a := e.link("acme", p.ID)
-		same(t, e.arrive(t, a), p.User) // which is no sign-in
+		same(t, e.arrive(t, a), p.User) // which is not a sign-in
 		all, err := e.s.Identities(e.ctx, p.ID)
 		check(t, err)
 		if len(all) != 1 || all[0].Subject != a.Identity.Subject || all[0].Began {
@@ -300,7 +299,7 @@ func links(t *testing.T, e *env) {
 			a.Asked = true
 			e.arrive(t, a)
 			a.Asked, a.Upstream = false, e.upstream(a.Identity)
-			e.arrive(t, a) // it is theirs by now
+			e.arrive(t, a) // it is already theirs
 			gone := e.link("acme", "usr_gone")
 			gone.Asked = false
 			_, err = e.s.Arrive(e.ctx, gone)

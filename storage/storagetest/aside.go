@@ -8,8 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Aside fills the connections of a store for questions of operators, and has it read something else meanwhile.
-// read calls inside once it has a connection; the store has size connections for all that is no such question.
+// Aside fills the connections of a store for administrators' queries, and lets it read other data
+// at the same time. read calls inside once it has a connection. The store has size connections for
+// other requests.
 func Aside(t *testing.T, size int, read func(ctx context.Context, inside func()) error) {
 	t.Helper()
 	var all sync.WaitGroup

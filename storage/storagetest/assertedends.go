@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// issuerEnd is the end of what acme has asserted about the person of an assertion, now.
+// issuerEnd returns an event of acme that ends, now, its assertions about the user of an assertion.
 func (e *env) issuerEnd(a storage.AssertionGrant) storage.AssertedEnd {
 	return storage.AssertedEnd{
 		Issuer: a.Person.Issuer, Subjects: []string{a.Person.Subject}, TrustIDs: []string{"acme", "acme-2"},
@@ -28,7 +28,8 @@ func (e *env) endAsserted(t testing.TB, end storage.AssertedEnd) int {
 	return n
 }
 
-// assertedEnds holds that an event of an issuer ends what rests on it, of that person alone (AS-245).
+// assertedEnds checks that an issuer's event ends the grants that depend on it, of that user only
+// (AS-245).
 func assertedEnds(t *testing.T, e *env) {
 	t.Run("AS-245 the grants of that person that rest on the entries of that issuer end", func(t *testing.T) {
 		a := e.assertion()
@@ -66,11 +67,11 @@ func assertedEnds(t *testing.T, e *env) {
 	})
 	t.Run("AS-245 an assertion of before brings nothing back, until it is forgotten", func(t *testing.T) {
 		a := e.assertion()
-		end := e.issuerEnd(a) // of a person who is not known yet
+		end := e.issuerEnd(a) // of a user who is not known yet
 		same(t, e.endAsserted(t, end), 0)
 		e.wantRefused(t, a, storage.ErrEnded)
 		earlier := end
-		earlier.At = earlier.At.Add(-time.Hour) // comes late
+		earlier.At = earlier.At.Add(-time.Hour) // arrives late
 		e.endAsserted(t, earlier)
 		e.wantRefused(t, a, storage.ErrEnded)
 		later := a
@@ -78,7 +79,7 @@ func assertedEnds(t *testing.T, e *env) {
 		out := e.grantAssertion(t, later)
 		same(t, out.LinkedBy, storage.LinkedByCreation)
 		a.SpendID = secrets.ID("jti ")
-		e.wantEnded(t, a) // though there is a grant of later
+		e.wantEnded(t, a) // although a later grant exists
 		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: end.ForgetAt.Add(-time.Second)}, 1000)
 		check(t, err)
 		e.wantEnded(t, a)
@@ -135,7 +136,7 @@ func assertedEnds(t *testing.T, e *env) {
 	})
 }
 
-// wantEnded checks that an assertion about a person who is known is refused as ended.
+// wantEnded checks that an assertion about a known user is refused as ended.
 func (e *env) wantEnded(t testing.TB, a storage.AssertionGrant) {
 	t.Helper()
 	_, err := e.s.GrantAssertion(e.ctx, a)

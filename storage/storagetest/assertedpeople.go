@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// about is an assertion about a person whom it does not create.
+// about returns an assertion about a user whom it does not create.
 func (e *env) about(p storage.AssertedPerson) storage.AssertionGrant {
 	a := e.assertion()
 	p.Issuer, a.Person = acme, &p
@@ -31,7 +31,8 @@ func (e *env) tiedTo(t testing.TB, p person, n storage.TrustName) {
 		storage.TrustLink{TrustName: n, UserID: p.ID, By: storage.LinkedByOperator, CreatedAt: e.now}))
 }
 
-// wantPerson checks whom an assertion finds, and what links them; the next one then finds them by the subject.
+// wantPerson checks which user an assertion finds, and how they are linked. The next assertion then
+// finds them by the subject.
 func (e *env) wantPerson(t testing.TB, a storage.AssertionGrant, p person, by storage.LinkBy) {
 	t.Helper()
 	out := e.grantAssertion(t, a)
@@ -68,7 +69,7 @@ func assertedPeople(t *testing.T, e *env) {
 		same(t, out.User.ID, p.ID)
 		theirs := e.about(storage.AssertedPerson{Subject: "s3"})
 		same(t, e.grantAssertion(t, theirs).User.ID, q.ID)
-		for account, want := range map[string]person{p.ID: p, q.Name: q} { // q has a grant that is alive
+		for account, want := range map[string]person{p.ID: p, q.Name: q} { // q has a live grant
 			other := followed(theirs)
 			other.Person = &storage.AssertedPerson{Issuer: acme, Subject: "s3", AudienceSubject: account}
 			out := e.grantAssertion(t, other)
@@ -79,7 +80,7 @@ func assertedPeople(t *testing.T, e *env) {
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: p.ID, Tenant: "t9"}), storage.ErrNotFound)
 		gone := e.person(t)
 		liar := storage.User{ID: secrets.ID("usr_"), Name: gone.ID, CreatedAt: e.now}
-		check(t, e.s.CreateUser(e.ctx, liar)) // as a version did that took any name
+		check(t, e.s.CreateUser(e.ctx, liar)) // as an earlier version did, which accepted any name
 		e.tiedTo(t, person{User: liar}, subject("liar"))
 		check(t, e.s.DeleteUser(e.ctx, gone.ID, e.now))
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: gone.ID}), storage.ErrNotFound)
@@ -176,7 +177,7 @@ func assertedPeople(t *testing.T, e *env) {
 		late.IssuedAt = b.IssuedAt
 		b.IssuedAt = b.IssuedAt.Add(time.Second)
 		e.grantAssertion(t, b)
-		_, err = e.s.GrantAssertion(e.ctx, late) // though there is a grant of later
+		_, err = e.s.GrantAssertion(e.ctx, late) // although a later grant exists
 		wantErr(t, err, storage.ErrStopped)
 	})
 }

@@ -12,7 +12,8 @@ import (
 
 const acme = "https://acme.example"
 
-// assertion is one about a new person of acme, who may be created, not granted yet.
+// assertion returns an assertion about a new user of acme, who may be created. It is not granted
+// yet.
 func (e *env) assertion() storage.AssertionGrant {
 	cl := e.client()
 	id := secrets.ID("usr_")
@@ -30,7 +31,7 @@ func (e *env) assertion() storage.AssertionGrant {
 	}
 }
 
-// followed is another assertion for the same grant, a minute later.
+// followed returns another assertion for the same grant, a minute later.
 func followed(a storage.AssertionGrant) storage.AssertionGrant {
 	a.SpendID, a.Grant.ID = secrets.ID("jti "), secrets.ID("gr_")
 	a.Grant.CreatedAt, a.Grant.ExpiresAt = a.Grant.CreatedAt.Add(time.Minute), a.Grant.ExpiresAt.Add(time.Minute)
@@ -45,7 +46,7 @@ func (e *env) grantAssertion(t testing.TB, a storage.AssertionGrant) storage.Ass
 	return out
 }
 
-// wantRefused checks that an assertion is granted nothing, and that it could be used again.
+// wantRefused checks that an assertion gets no grant and is not used up.
 func (e *env) wantRefused(t testing.TB, a storage.AssertionGrant, want error) {
 	t.Helper()
 	for range 2 {
@@ -186,7 +187,7 @@ func assertionGrants(t *testing.T, e *env) {
 	})
 }
 
-// trustCuts holds that the end of a trust entry ends all that rests on it by one row (AS-232).
+// trustCuts checks that the end of a trusted issuer entry ends all its grants by one row (AS-232).
 func trustCuts(t *testing.T, e *env) {
 	var all []storage.Grant
 	for range 5 {
@@ -251,7 +252,7 @@ func endedTrust(t *testing.T, e *env) {
 			a := e.assertion()
 			a.Configured, a.Grant.TrustID = entry.configured, secrets.ID("trust")
 			if !entry.configured {
-				e.wantRefused(t, a, storage.ErrRevoked) // there is no such entry
+				e.wantRefused(t, a, storage.ErrRevoked) // the entry does not exist
 				check(t, e.s.AddTrust(e.ctx, e.trusted(a.Grant.TrustID)))
 			}
 			g := e.grantAssertion(t, a).Grant
@@ -267,7 +268,7 @@ func endedTrust(t *testing.T, e *env) {
 	}
 }
 
-// consentsOf says of each scope of an approval whether it is remembered.
+// consentsOf reports for each scope of an approval whether it is remembered.
 func (e *env) consentsOf(t testing.TB, a storage.Approval) (out []bool) {
 	t.Helper()
 	v, err := e.s.Visit(e.ctx, storage.VisitKey{
@@ -297,7 +298,7 @@ func raceAssertion(t *testing.T, e *env) {
 	work := e.assertion()
 	work.Person, work.Client, work.Grant.ClientID = nil, nil, "workload:w"
 	e.grantAssertion(t, work)
-	for _, next := range []storage.AssertionGrant{followed(a), followed(work)} { // whose grant is alive
+	for _, next := range []storage.AssertionGrant{followed(a), followed(work)} { // whose grant is live
 		var c tally
 		compete(func(i int) {
 			b := next
@@ -325,7 +326,8 @@ func raceAssertedPerson(t *testing.T, e *env) {
 	created.want(t, 1)
 }
 
-// raceTrustEnd holds that no grant outlives the trust entry that is disabled while it is made.
+// raceTrustEnd checks that no grant outlives a trusted issuer entry that is disabled at the same
+// time.
 func raceTrustEnd(t *testing.T, e *env) {
 	check(t, e.s.AddTrust(e.ctx, e.trusted("acme")))
 	grants := make([]storage.Grant, racers)
@@ -352,7 +354,7 @@ func raceTrustEnd(t *testing.T, e *env) {
 	}
 }
 
-// raceAssertedEnd holds that no grant outlives the account that is disabled while it is made.
+// raceAssertedEnd checks that no grant outlives an account that is disabled at the same time.
 func raceAssertedEnd(t *testing.T, e *env) {
 	a := e.assertion()
 	user := e.grantAssertion(t, a).User
@@ -364,7 +366,7 @@ func raceAssertedEnd(t *testing.T, e *env) {
 			return
 		}
 		b := followed(a)
-		if i%4 > 0 { // and else the grant that is alive
+		if i%4 > 0 { // otherwise the live grant
 			b.Grant.Scopes = oauth.Scopes{secrets.ID("s")}
 		}
 		out, err := e.s.GrantAssertion(e.ctx, b)

@@ -9,12 +9,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// step is a step of an attempt that is kept for an hour.
+// step returns an attempt's step that is kept for an hour.
 func (e *env) step(at time.Time, body string, keys ...string) storage.AttemptStep {
 	return storage.AttemptStep{At: at, Keys: keys, Body: []byte(body), KeptUntil: e.now.Add(time.Hour)}
 }
 
-// steps are the bodies of the steps that are found.
+// steps returns the bodies of the steps found.
 func (e *env) steps(t testing.TB, q storage.StepQuery) (out []string) {
 	t.Helper()
 	if q.Until.IsZero() {
@@ -31,7 +31,7 @@ func (e *env) steps(t testing.TB, q storage.StepQuery) (out []string) {
 	return out
 }
 
-// attempts holds what is kept of the requests on the way to a token (OB-01).
+// attempts checks the stored requests on the way to a token (OB-01).
 func attempts(t *testing.T, e *env) {
 	later := func(d time.Duration) time.Time { return e.now.Add(d) }
 	a, b := secrets.ID("thread:"), secrets.ID("grant:")
@@ -71,7 +71,7 @@ func attempts(t *testing.T, e *env) {
 	t.Run("OB-01 32 replicas store steps of one attempt", func(t *testing.T) { raceSteps(t, e) })
 }
 
-// raceSteps has replicas store steps of one attempt: each is there.
+// raceSteps stores steps of one attempt from several replicas. All must be stored.
 func raceSteps(t *testing.T, e *env) {
 	key := secrets.ID("thread:")
 	var c tally

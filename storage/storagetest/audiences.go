@@ -41,7 +41,7 @@ func audiences(t *testing.T, e *env) {
 	list(b)
 }
 
-// raceAddAudience has 32 operators add one audience: one does.
+// raceAddAudience adds one audience 32 times; one call succeeds.
 func raceAddAudience(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// appended makes a batch of n entries for the end of the log.
+// appended returns a function that builds a batch of n entries at the end of the log.
 func (e *env) appended(n int) func(storage.AuditEnd) (storage.AuditAppend, error) {
 	return func(end storage.AuditEnd) (storage.AuditAppend, error) {
 		a := storage.AuditAppend{Mark: end.Mark + int64(n), Now: e.now}
@@ -143,7 +143,7 @@ func auditLog(t *testing.T, e *env) {
 	})
 }
 
-// raceAppend has replicas append at once: each finds the end that another has left (OP-01).
+// raceAppend appends from several replicas at once. Each must see the end left by another (OP-01).
 func raceAppend(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {
@@ -167,8 +167,8 @@ func indexes(entries []storage.AuditEntry) (out []int64) {
 	return out
 }
 
-// auditSearches: what an operator asks for comes in pages, the latest first, also where an entry was late, and one
-// question reads a bounded number of entries.
+// auditSearches checks that results come in pages, latest first, also if an entry was late, and
+// that one search reads a bounded number of entries.
 func auditSearches(t *testing.T, e *env) {
 	at := func(second int) time.Time { return e.now.Add(time.Duration(second) * time.Second) }
 	entries := []storage.AuditEntry{
@@ -229,7 +229,7 @@ func auditSearches(t *testing.T, e *env) {
 	})
 }
 
-// appendEntries appends entries after those that the log has.
+// appendEntries appends entries to the log.
 func (e *env) appendEntries(t *testing.T, entries []storage.AuditEntry) {
 	t.Helper()
 	check(t, e.s.AppendAudit(e.ctx, "w", -1, func(end storage.AuditEnd) (storage.AuditAppend, error) {

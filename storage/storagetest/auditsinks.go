@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// auditSinks holds how far sinks have the audit log (OB-06).
+// auditSinks checks how far log destinations have received the audit log (OB-06).
 func auditSinks(t *testing.T, e *env) {
 	open := func(name string, now time.Time) storage.AuditSink {
 		t.Helper()
@@ -34,7 +34,7 @@ func auditSinks(t *testing.T, e *env) {
 	})
 }
 
-// raceMoveSink: of replicas that have delivered the same entries, one moves the sink on.
+// raceMoveSink: of replicas that have delivered the same entries, one advances the log destination.
 func raceMoveSink(t *testing.T, e *env) {
 	_, err := e.s.OpenAuditSink(e.ctx, "siem", e.now)
 	check(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Bench measures the verbs for which people and clients wait, with 32 callers.
+// Bench measures the verbs that users and clients wait for, with 32 callers.
 func Bench(b *testing.B, open func(b *testing.B) storage.Store) {
 	s := open(b)
 	b.Cleanup(func() {
@@ -82,7 +82,7 @@ func benchRotate(b *testing.B, e *env) {
 	})
 }
 
-// approvals makes n approvals by some people of one stored client.
+// approvals returns n approvals by several users of one stored client.
 func (e *env) approvals(b *testing.B, n int) []storage.Approval {
 	b.Helper()
 	people := make([]person, racers)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// certificateFiles checks DL-01: what replicas share of certificates.
+// certificateFiles checks DL-01: the certificate files that replicas share.
 func certificateFiles(t *testing.T, e *env) {
 	put := func(key, text string, at time.Time) storage.CertificateFile {
 		t.Helper()

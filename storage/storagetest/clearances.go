@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// clearance is what the resource of a grant asks for, not stored yet.
+// clearance returns a request for a tool call approval by the resource of a grant, not stored yet.
 func (e *env) clearance(a storage.Approval) storage.Clearance {
 	return storage.Clearance{
 		ID: secrets.ID("clr_"),
@@ -25,7 +25,7 @@ func (e *env) clearance(a storage.Approval) storage.Clearance {
 	}
 }
 
-// again is the same demand, asked for once more.
+// again repeats the same request.
 func again(c storage.Clearance, at time.Time) storage.Clearance {
 	c.ID, c.CreatedAt, c.ExpiresAt = secrets.ID("clr_"), at, at.Add(oauth.ClearanceLifetime)
 	return c
@@ -43,7 +43,7 @@ func (e *env) decide(c storage.Clearance, session storage.Hash, give bool, at ti
 	return err
 }
 
-// given returns a clearance that its person has given.
+// given returns a tool call approval that its user has given.
 func (e *env) given(t testing.TB) (storage.Approval, storage.Clearance) {
 	t.Helper()
 	a, _ := e.granted(t)
@@ -59,7 +59,7 @@ func (e *env) wantState(t testing.TB, c storage.Clearance, want storage.Clearanc
 	same(t, got.State, want)
 }
 
-// clearances checks RS-217: a person's permission for one call.
+// clearances checks RS-217: a user's approval of one call.
 func clearances(t *testing.T, e *env) {
 	t.Run("RS-217 a clearance waits, is given, and is spent once", func(t *testing.T) { spentClearance(t, e) })
 	t.Run("RS-217 a refusal stands until it expires", func(t *testing.T) { refusedClearance(t, e) })
@@ -104,7 +104,7 @@ func refusedClearance(t *testing.T, e *env) {
 	same(t, e.ask(t, asked), asked)
 }
 
-// boundClearances changes each thing that a clearance is for, one at a time.
+// boundClearances changes each term of a tool call approval, one at a time.
 func boundClearances(t *testing.T, e *env) {
 	a, c := e.given(t)
 	otherPerson, _ := e.granted(t)
@@ -191,7 +191,7 @@ func endedClearances(t *testing.T, e *env) {
 	}
 }
 
-// givers has one after the other try to decide.
+// givers lets several users try to decide.
 func givers(t *testing.T, e *env) {
 	a, _ := e.granted(t)
 	named, stranger, admin := e.person(t), e.person(t), e.person(t)
@@ -287,7 +287,7 @@ func reboundClearances(t *testing.T, e *env) {
 	to := e.approval(p)
 	to.Grant.ClientID, to.Client, to.Clearance = a.Grant.ClientID, a.Client, c.ID
 	check(t, e.s.Approve(e.ctx, to))
-	same(t, e.ask(t, again(c, e.now)).State, storage.ClearanceWaits) // under the grant that it was given for
+	same(t, e.ask(t, again(c, e.now)).State, storage.ClearanceWaits) // for the grant that it was given for
 	moved := again(c, e.now)
 	moved.GrantID = to.Grant.ID
 	if got := e.ask(t, moved); got.State != storage.ClearanceSpent || got.ID != c.ID {

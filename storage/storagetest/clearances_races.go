@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// raceClearance: of 32 calls with one clearance one passes; the others wait for one and the same.
+// raceClearance: of 32 calls with one given approval, one passes. The others wait for one new
+// approval.
 func raceClearance(t *testing.T, e *env) {
 	_, c := e.given(t)
 	var mu sync.Mutex
@@ -30,7 +31,7 @@ func raceClearance(t *testing.T, e *env) {
 	}
 }
 
-// raceDecideClearance: of 32 who give and deny, one does.
+// raceDecideClearance: one of 32 concurrent decisions counts.
 func raceDecideClearance(t *testing.T, e *env) {
 	a, _ := e.granted(t)
 	c := e.ask(t, e.clearance(a))
@@ -39,10 +40,10 @@ func raceDecideClearance(t *testing.T, e *env) {
 	n.want(t, 1)
 }
 
-// raceFullClearances: of 32 that are asked for at once as many wait as may.
+// raceFullClearances: of 32 concurrent requests, as many wait as the limit allows.
 func raceFullClearances(t *testing.T, e *env) {
 	a, _ := e.granted(t)
-	machine := storage.ClearanceTerms{ // of the configuration: the store knows no such client
+	machine := storage.ClearanceTerms{ // in the configuration: the store knows no such client
 		ClientID: secrets.ID("c_"), Resource: a.Grant.Resource, Tool: "erase", By: oauth.ClearanceByOther,
 	}
 	for name, terms := range map[string]storage.ClearanceTerms{
@@ -63,11 +64,11 @@ func raceFullClearances(t *testing.T, e *env) {
 	t.Run("of a person", func(t *testing.T) { fullPerson(t, e, a) })
 }
 
-// fullPerson has the last places of a person asked for at once, by all of their grants.
+// fullPerson fills the last places of a user at the same time, through all of their grants.
 func fullPerson(t *testing.T, e *env, a storage.Approval) {
 	p := person{User: storage.User{ID: a.Grant.UserID}, session: a.Session}
 	var grants []storage.Approval
-	for range storage.MaxPersonClearances / storage.MaxClearances { // with the one above: one more than fit
+	for range storage.MaxPersonClearances / storage.MaxClearances { // with the one above, one more than the limit
 		grants = append(grants, e.approval(p))
 		check(t, e.s.Approve(e.ctx, grants[len(grants)-1]))
 	}

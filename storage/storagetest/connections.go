@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// connected is a grant that a person gave, redeemed.
+// connected returns a redeemed grant that a user approved.
 func (e *env) connected(t testing.TB, p person) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a := e.approval(p)
@@ -20,7 +20,7 @@ func (e *env) connected(t testing.TB, p person) (storage.Approval, storage.Prese
 	return a, e.redeem(t, r)
 }
 
-// state is what introspection says of a token of a grant.
+// state returns the introspection state of a token of a grant.
 func (e *env) state(t testing.TB, a storage.Approval) storage.TokenState {
 	t.Helper()
 	s, err := e.s.TokenActive(e.ctx,
@@ -29,7 +29,7 @@ func (e *env) state(t testing.TB, a storage.Approval) storage.TokenState {
 	return s
 }
 
-// connections holds what people see of their grants (PE-09).
+// connections checks the grants as users see them (PE-09).
 func connections(t *testing.T, e *env) {
 	t.Run("PE-09 a grant says from where it was given and used, first and last", func(t *testing.T) {
 		p := e.person(t)
@@ -50,7 +50,7 @@ func connections(t *testing.T, e *env) {
 		want.UsedAt, want.UsedFrom = r.Now, r.From
 		again := e.rotation(a, token)
 		again.Now = e.now.Add(2 * time.Hour)
-		e.rotate(t, again) // nobody knows from where
+		e.rotate(t, again) // from an unknown network
 		if _, hashed := token.(storage.HashedRefresh); !hashed {
 			want.UsedAt = again.Now
 			got, err = e.s.Connection(e.ctx, p.ID, a.Grant.ID, e.now)
@@ -70,7 +70,7 @@ func connections(t *testing.T, e *env) {
 		gone, _ := e.connected(t, p)
 		check(t, e.s.RevokeGrant(e.ctx, gone.Grant.ID, storage.ByOperator, e.now))
 		check(t, e.s.Approve(e.ctx, e.approval(p))) // its code was not redeemed
-		e.granted(t)                                // another person's
+		e.granted(t)                                // another user's
 		var got []string
 		for before := ""; ; before = got[len(got)-1] {
 			page, err := e.s.Connections(e.ctx, p.ID, before, e.now, 2)
@@ -102,7 +102,7 @@ func connections(t *testing.T, e *env) {
 	})
 }
 
-// narrowings holds that a grant can be left less and never more (PE-10).
+// narrowings checks that a grant can be reduced and never extended (PE-10).
 func narrowings(t *testing.T, e *env) {
 	t.Run("PE-10 the client stays signed in as it was", func(t *testing.T) {
 		p := e.person(t)
@@ -158,7 +158,7 @@ func narrowings(t *testing.T, e *env) {
 	})
 }
 
-// pauses holds that a pause refuses everything and costs nothing (PE-09).
+// pauses checks that a pause refuses every request and uses up no token (PE-09).
 func pauses(t *testing.T, e *env) {
 	t.Run("EN-02 it holds for each connection and registration of the application", func(t *testing.T) {
 		applicationPauses(t, e)
@@ -205,7 +205,7 @@ func pauses(t *testing.T, e *env) {
 	})
 }
 
-// indexed is the newest refresh token of a grant, and the place of that in the status lists.
+// indexed is the newest refresh token of a grant, with the grant's status index.
 type indexed struct {
 	token storage.PresentedRefresh
 	at    int64
@@ -218,7 +218,7 @@ func (e *env) rotateIndex(t testing.TB, a storage.Approval, token storage.Presen
 	return indexed{successor(r, out), out.Grant.StatusIndex}
 }
 
-// stops holds that one act ends everything of one person (PE-10).
+// stops checks that one call ends all access of one user (PE-10).
 func stops(t *testing.T, e *env) {
 	p, q := e.person(t), e.person(t)
 	se := e.begin(t, p, 1)
@@ -307,8 +307,8 @@ func stops(t *testing.T, e *env) {
 	})
 }
 
-// raceDisconnect disconnects a client while it refreshes: no refresh brings the grant back, and
-// none that comes after the disconnection succeeds (field rule 10).
+// raceDisconnect disconnects a client while it refreshes. No refresh restores the grant, and none
+// succeeds after the disconnection (field rule 10).
 func raceDisconnect(t *testing.T, e *env) {
 	for range 20 {
 		p := e.person(t)
@@ -332,8 +332,8 @@ func raceDisconnect(t *testing.T, e *env) {
 	}
 }
 
-// raceNarrow narrows a grant in many windows while it is refreshed: each scope that one of them
-// took away is gone.
+// raceNarrow narrows a grant in many windows while it is refreshed. Each removed scope must be
+// gone.
 func raceNarrow(t *testing.T, e *env) {
 	p := e.person(t)
 	a, token := e.connected(t, p)

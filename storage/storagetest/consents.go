@@ -11,7 +11,7 @@ import (
 
 const claudeAI = "https://claude.ai"
 
-// placed is an approval of a client, as it is, for a place.
+// placed returns an approval of a client in its current form, for a place.
 func (e *env) placed(p person, cl storage.Client, place string, scopes ...string) storage.Approval {
 	a := e.approval(p)
 	a.Client, a.Grant.ClientID, a.Grant.Scopes = &cl, cl.ID, scopes
@@ -19,8 +19,7 @@ func (e *env) placed(p person, cl storage.Client, place string, scopes ...string
 	return a
 }
 
-// consented is what a person is remembered to have approved for a client, as it is, and a
-// place.
+// consented returns the remembered consent of a user to a client in its current form, for a place.
 func (e *env) consented(t *testing.T, p person, cl storage.Client, place string, unplaced bool) storage.Visit {
 	t.Helper()
 	v, err := e.s.Visit(e.ctx,
@@ -39,8 +38,8 @@ func (e *env) wantConsent(t *testing.T, p person, cl storage.Client, place strin
 	}
 }
 
-// consents checks that a consent is for one place, and for the client as it was shown
-// (AS-74, AS-77).
+// consents checks that a consent is valid for one place, and for the client as it was shown (AS-74,
+// AS-77).
 func consents(t *testing.T, e *env) {
 	t.Run("an approval that comes twice is stored once", func(t *testing.T) { approvedTwice(t, e) })
 	t.Run("a page is approved or denied", func(t *testing.T) { denied(t, e) })
@@ -63,7 +62,7 @@ func consents(t *testing.T, e *env) {
 			e.wantConsent(t, p, now, claudeAI)
 			check(t, e.s.Approve(e.ctx, e.placed(p, now, claudeAI, "mcp")))
 			e.wantConsent(t, p, now, claudeAI, "mcp")
-			e.wantConsent(t, p, cl, claudeAI, "notes:write") // what was approved of it, and not since
+			e.wantConsent(t, p, cl, claudeAI, "notes:write") // the scopes approved for it, not those approved since
 		})
 	}
 	t.Run("a client in another order, or used since, is the same", func(t *testing.T) {
@@ -141,7 +140,7 @@ func consents(t *testing.T, e *env) {
 	})
 }
 
-// clientChanges are the changes of a client that ask for another consent.
+// clientChanges lists changes to a client that require new consent.
 var clientChanges = map[string]func(*storage.Client){
 	"redirect URIs": func(c *storage.Client) { c.RedirectURIs = []string{"https://evil.example/cb"} },
 	"a further one": func(c *storage.Client) {
@@ -155,8 +154,8 @@ var clientChanges = map[string]func(*storage.Client){
 	"refresh tokens": func(c *storage.Client) { c.GrantTypes = []string{"authorization_code"} },
 }
 
-// withdrawals checks that what takes access away also forgets the approval, unless it is
-// the client that gives it back.
+// withdrawals checks that revoking access also forgets the consent, unless the client itself gives
+// the access up.
 func withdrawals(t *testing.T, e *env) {
 	for _, c := range []struct {
 		name   string
@@ -217,9 +216,9 @@ func withdrawals(t *testing.T, e *env) {
 	})
 }
 
-// raceReplace has a client replaced by turns while people approve one or the other of its
-// forms. Whichever is stored at the end, the consents of a form are for that form alone, and
-// no approval of a form is answered with another.
+// raceReplace replaces a client in turns while users approve one or the other of its forms. The
+// consents to a form are valid for that form only, whichever is stored at the end. No approval of a
+// form is answered with the other.
 func raceReplace(t *testing.T, e *env) {
 	good := e.client()
 	evil := good
@@ -251,8 +250,8 @@ func raceReplace(t *testing.T, e *env) {
 	}
 }
 
-// raceForget withdraws a grant while browsers get codes silently: none of them brings the
-// consent back.
+// raceForget withdraws a grant while browsers get codes silently. None of them restores the
+// consent.
 func raceForget(t *testing.T, e *env) {
 	p, cl := e.person(t), e.client()
 	first := e.placed(p, cl, claudeAI, "mcp")

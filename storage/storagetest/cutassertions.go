@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// cutAssertions holds that what was issued before a cut, or in the same moment, is granted nothing.
+// cutAssertions checks that an assertion issued before a cut, or in the same millisecond, gets no
+// grant.
 func cutAssertions(t *testing.T, e *env) {
 	for name, end := range map[string]func(g storage.Grant) error{
 		"the person": func(g storage.Grant) error { return cutGrants(e, storage.Selection{UserID: g.UserID}) },
@@ -52,7 +53,7 @@ func cutAssertions(t *testing.T, e *env) {
 			same(t, e.grantActive(t, e.grantAssertion(t, b).Grant), true)
 			old := followed(a)
 			old.IssuedAt = e.now
-			_, err := e.s.GrantAssertion(e.ctx, old) // though there is a grant of later
+			_, err := e.s.GrantAssertion(e.ctx, old) // although a later grant exists
 			wantErr(t, err, want)
 			_, err = e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(storage.MaxTrustTTL)}, 1000)
 			check(t, err)
@@ -65,16 +66,17 @@ func cutAssertions(t *testing.T, e *env) {
 	t.Run("AS-232 of before a cut of a person with an odd id", func(t *testing.T) { cutOddPeople(t, e) })
 }
 
-// cutOddPeople holds the same of people whose ids look otherwise within JSON, by which cuts are named.
+// cutOddPeople checks the same for users whose ids need escapes within JSON, because JSON names the
+// cuts.
 func cutOddPeople(t *testing.T, e *env) {
-	e.now = e.now.Add(time.Second) // later than any cut before
+	e.now = e.now.Add(time.Second) // later than all previous cuts
 	for _, id := range []string{`usr_"`, `usr_\`, "usr_<", "usr_é", "usr_\u2028"} {
 		a := e.assertion()
 		a.Person.NewUser.ID = id
 		g := e.grantAssertion(t, a).Grant
 		same(t, cutGrants(e, storage.Selection{UserID: g.UserID}), nil)
 		b := followed(a)
-		e.grantAssertion(t, b) // which has a grant that is alive when the late one comes
+		e.grantAssertion(t, b) // which has a live grant when the late assertion comes
 		late := followed(b)
 		late.IssuedAt = a.IssuedAt
 		_, err := e.s.GrantAssertion(e.ctx, late)

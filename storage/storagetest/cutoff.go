@@ -8,13 +8,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// cutOffs checks that whatever ends access ends all of it at once.
+// cutOffs checks that each revocation ends all access immediately.
 func cutOffs(t *testing.T, e *env) {
 	for _, c := range []struct {
 		name     string
 		cut      func(a storage.Approval) error
-		sessions bool              // end too
-		by       storage.RevokedBy // what the grant says ended it
+		sessions bool              // also end
+		by       storage.RevokedBy // the recorded cause
 	}{
 		{"RevokeGrant",
 			func(a storage.Approval) error { return e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now) },
@@ -223,7 +223,8 @@ func statusIndexes(t *testing.T, e *env) {
 	})
 }
 
-// expiredTokens asks about tokens that expire with their grant and node, before and after these are swept.
+// expiredTokens checks tokens that expire with their grant and node, before and after these are
+// swept.
 func expiredTokens(t *testing.T, e *env, active func(testing.TB, storage.TokenKey) bool) {
 	for _, swept := range []bool{false, true} {
 		a, _ := e.granted(t)

@@ -12,17 +12,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// crowd is more grants than a verb marks by itself.
+// crowd is more grants than one verb marks by itself.
 const crowd = 300
 
-// crowded is a crowd of grants of one person to one client for one resource, as far as one is
-// given, and else of as many.
+// crowded is a crowd of grants. Fields that are set are common to all of them; the others differ.
 type crowded struct {
 	p                  person
 	cl                 storage.Client
 	resource           string
 	all                []storage.Approval
-	refresh            storage.PresentedRefresh // of the first of them
+	refresh            storage.PresentedRefresh // of the first grant
 	pending, bystander storage.Approval
 	otherRefresh       storage.PresentedRefresh
 }
@@ -34,7 +33,7 @@ func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
 	c.all = make([]storage.Approval, crowd)
 	for i := range c.all {
 		a := e.approval(c.p)
-		if !onePerson && i%30 == 0 { // few people and many grants cost a test less
+		if !onePerson && i%30 == 0 { // to save time: few users with many grants
 			c.p = e.person(t)
 			a = e.approval(c.p)
 		}
@@ -42,7 +41,7 @@ func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
 			a.Client, a.Grant.ClientID = nil, c.cl.ID
 		}
 		a.Grant.Resource, a.Grant.Scopes = c.resource, oauth.Scopes{"mcp"}
-		a.Place = secrets.ID("https://") // an approval of its own for each
+		a.Place = secrets.ID("https://") // a different approval for each
 		c.all[i] = a
 	}
 	var wg sync.WaitGroup
@@ -62,7 +61,7 @@ func (e *env) crowd(t *testing.T, onePerson, oneClient bool) crowded {
 	return c
 }
 
-// grantedAgain is an approval of the same as one of the crowd, that is stored now.
+// grantedAgain stores a new approval with the same terms as one of the crowd.
 func (e *env) grantedAgain(t *testing.T, like storage.Approval) storage.Approval {
 	t.Helper()
 	a := like
@@ -79,7 +78,7 @@ func (e *env) grantedAgain(t *testing.T, like storage.Approval) storage.Approval
 	return a
 }
 
-// wantCut checks that every verb takes the crowd for revoked and its consents for forgotten.
+// wantCut checks that every verb treats the crowd as revoked and its consents as forgotten.
 func (e *env) wantCut(t *testing.T, c crowded) {
 	t.Helper()
 	first := c.all[0]
@@ -96,7 +95,7 @@ func (e *env) wantCut(t *testing.T, c crowded) {
 	e.wantLive(t, c.bystander, true)
 }
 
-// wantForgotten checks that a person of the crowd who is signed in has consented to nothing.
+// wantForgotten checks that a signed-in user of the crowd has no consent left.
 func (e *env) wantForgotten(t *testing.T, like storage.Approval) {
 	t.Helper()
 	k := storage.VisitKey{
@@ -118,7 +117,7 @@ func (e *env) wantForgotten(t *testing.T, like storage.Approval) {
 	}
 }
 
-// listed are the places of all grants and nodes that the status lists show as ended.
+// listed returns the indexes of all grants and nodes that the status lists show as ended.
 func (e *env) listed(t *testing.T) []int64 {
 	t.Helper()
 	all, err := e.s.RevokedGrants(e.ctx, 0, 1<<40)
@@ -126,8 +125,8 @@ func (e *env) listed(t *testing.T) []int64 {
 	return all
 }
 
-// follow follows every cut to its end, and returns how many grants they have marked. The status lists have these
-// from the beginning.
+// follow completes every cut, and returns how many grants were marked. The status lists contain
+// these from the beginning.
 func (e *env) follow(t *testing.T, limit int) (marked int64) {
 	t.Helper()
 	listed := e.listed(t)
@@ -154,14 +153,14 @@ func (e *env) follow(t *testing.T, limit int) (marked int64) {
 	return marked
 }
 
-// bigCuts holds that many grants end as quickly as one, Operations H3.
+// bigCuts checks that many grants end as quickly as one, Operations H3.
 func bigCuts(t *testing.T, e *env) {
 	for _, c := range []struct {
 		name                 string
 		onePerson, oneClient bool
 		by                   storage.RevokedBy
 		cut                  func(c crowded) error
-		back                 func(c crowded) error // what lets the same be granted again; nil: nothing does
+		back                 func(c crowded) error // lets the same be granted again; nil: not possible
 	}{
 		{"DeleteClient", false, true, storage.ByClientDeleted,
 			func(c crowded) error { return e.s.DeleteClient(e.ctx, c.cl.ID, e.now) }, nil},
@@ -221,7 +220,7 @@ func bigCuts(t *testing.T, e *env) {
 	}
 }
 
-// allCuts holds the end of everything, and of all that rests on a provider.
+// allCuts checks the end of all grants, and of all grants that depend on a provider.
 func allCuts(t *testing.T, e *env) {
 	t.Run("what selects nothing, or contradicts itself, is refused", func(t *testing.T) {
 		for _, sel := range []storage.Selection{
@@ -238,7 +237,7 @@ func allCuts(t *testing.T, e *env) {
 		check(t, e.s.RevokeGrant(e.ctx, before.Grant.ID, storage.ByOperator, e.now))
 		k, err := e.s.CutGrants(e.ctx, storage.Selection{All: true}, storage.ByOperator, e.now)
 		check(t, err)
-		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByClient, e.now.Add(time.Second))) // comes late
+		check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByClient, e.now.Add(time.Second))) // late
 		e.wantLive(t, a, false)
 		e.wantForgotten(t, a)
 		fresh := e.grantedAgain(t, a)
@@ -262,7 +261,7 @@ func allCuts(t *testing.T, e *env) {
 		later := e.now.Add(time.Hour)
 		rest, err := e.s.PendingCuts(e.ctx, later)
 		check(t, err)
-		for _, c := range rest { // looks a second time, where approvals run beside a cut
+		for _, c := range rest { // checks again, for approvals that ran beside the cut
 			for range 3 {
 				if _, err := e.s.FollowCut(e.ctx, c.ID, later, 10); err != nil {
 					wantErr(t, err, storage.ErrNotFound)
@@ -275,7 +274,7 @@ func allCuts(t *testing.T, e *env) {
 	})
 }
 
-// providerCuts holds the end of all that rests on a provider.
+// providerCuts checks the end of all grants that depend on a provider.
 func providerCuts(t *testing.T, e *env) {
 	a, u := e.tied(t)
 	grant, refresh := e.grantedBy(t, u, a.Session.Hash)
@@ -312,13 +311,13 @@ func providerCuts(t *testing.T, e *env) {
 	tokens, err := e.s.TakeHandbacks(e.ctx, 10)
 	check(t, err)
 	ours := func(u storage.Upstream) bool { return u.ID == a.Upstream.ID }
-	if len(tokens) != 2 || !slices.ContainsFunc(tokens, ours) { // and the one of the connected account
+	if len(tokens) != 2 || !slices.ContainsFunc(tokens, ours) { // including the linked account's
 		t.Errorf("to be given back are %v", tokens)
 	}
 }
 
-// raceCut has a cut followed by several, while clients refresh and people approve: no grant
-// from before is ever good again, each grant from after is, and one caller is told of the end.
+// raceCut lets several callers follow a cut while clients refresh and users approve. No grant
+// stored before it is ever valid again, each grant stored after it is, and one caller gets Done.
 func raceCut(t *testing.T, e *env) {
 	c := e.crowd(t, false, true)
 	k, err := e.s.CutGrants(e.ctx, storage.Selection{ClientID: c.cl.ID}, storage.ByOperator, e.now)

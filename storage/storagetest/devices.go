@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// device stores the request of a device, for what an approval gives.
+// device stores the request of a device for the terms of an approval.
 func (e *env) device(t testing.TB, a storage.Approval) storage.Device {
 	t.Helper()
 	d := storage.Device{
@@ -23,7 +23,7 @@ func (e *env) device(t testing.TB, a storage.Approval) storage.Device {
 	return d
 }
 
-// deviceApproval is the approval of a request that is not stored yet.
+// deviceApproval returns an approval whose request is not stored yet.
 func (e *env) deviceApproval(t testing.TB) storage.Approval {
 	t.Helper()
 	return e.deviceApprovalOf(e.person(t))
@@ -173,7 +173,7 @@ func devicePolls(t *testing.T, e *env) {
 	})
 }
 
-// raceDecide has one request approved and denied at the same time: one decision counts.
+// raceDecide approves and denies one request at the same time: one decision counts.
 func raceDecide(t *testing.T, e *env) {
 	a := e.deviceApproval(t)
 	d := e.device(t, a)
@@ -197,7 +197,7 @@ func raceDecide(t *testing.T, e *env) {
 	}
 }
 
-// raceDevice has one approved request polled and redeemed by many at once.
+// raceDevice polls and redeems one approved request from many goroutines at once.
 func raceDevice(t *testing.T, e *env) {
 	a := e.deviceApproval(t)
 	d := e.device(t, a)
@@ -216,7 +216,7 @@ func raceDevice(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// racePoll has one device poll in parallel: all polls but one are early.
+// racePoll polls one device in parallel: all polls except one are early.
 func racePoll(t *testing.T, e *env) {
 	d := e.device(t, e.deviceApproval(t))
 	var c tally

@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// endings tries what waits after each act that ends access: every pair of package ending is a test.
+// endings uses every waiting item after each act that ends access. Every pair of package ending is
+// a test.
 func endings(t *testing.T, e *env) {
 	for _, row := range ending.Table() {
 		for _, w := range ending.Everything() {
@@ -39,7 +40,8 @@ func endings(t *testing.T, e *env) {
 	}
 }
 
-// pauseAfter holds that a pause lasts after an act, with nothing that could be given, unless the act ends it.
+// pauseAfter checks that a pause lasts after an act and refuses every grant, unless the act ends
+// it.
 func pauseAfter(t *testing.T, x *endedThings, row ending.Row) {
 	check(t, x.s.PauseGrant(x.ctx, x.ID, x.grant.Grant.ID, x.now))
 	check(t, x.act(t, row.Act))
@@ -49,10 +51,10 @@ func pauseAfter(t *testing.T, x *endedThings, row ending.Row) {
 		t.Fatalf("the pause lasts: %v", lasts)
 	}
 	session := x.signsIn()
-	if session == (storage.Hash{}) { // there is no account any more
+	if session == (storage.Hash{}) { // the account no longer exists
 		return
 	}
-	x.client.ID = secrets.ID("mcp_") // the program registers anew
+	x.client.ID = secrets.ID("mcp_") // the program registers again
 	a := x.approves(session)
 	a.Now = x.later.Add(time.Second)
 	a.Grant.CreatedAt = a.Now
@@ -63,14 +65,14 @@ func pauseAfter(t *testing.T, x *endedThings, row ending.Row) {
 	wantErr(t, x.s.Approve(x.ctx, a), want)
 }
 
-// endedThings is a person with an application, of whom something waits.
+// endedThings is a user with an application and waiting items.
 type endedThings struct {
 	*env
 	person
 	client  storage.Client
 	grant   storage.Approval
 	refresh storage.PresentedRefresh
-	arrival storage.Arrival // of the person at a provider
+	arrival storage.Arrival // of the user at a provider
 	later   time.Time       // when the act takes place
 }
 
@@ -95,14 +97,14 @@ func newEnding(t *testing.T, e *env) *endedThings {
 	return x
 }
 
-// approves is an approval of the application in a session.
+// approves returns an approval of the application in a session.
 func (x *endedThings) approves(session storage.Hash) storage.Approval {
 	a := x.approval(x.person)
 	a.Session, a.Client, a.Grant.ClientID = session, &x.client, x.client.ID
 	return a
 }
 
-// signsIn is a new session of the person after the act, the zero Hash when there can be none.
+// signsIn returns a new session of the user after the act, the zero Hash if none is possible.
 func (x *endedThings) signsIn() storage.Hash {
 	at := x.later.Add(time.Second)
 	se := storage.Session{
@@ -114,7 +116,8 @@ func (x *endedThings) signsIn() storage.Hash {
 	return se.Hash
 }
 
-// waiting has something wait, and returns what uses it, for what it needs in a session of after the act.
+// waiting creates a waiting item, and returns the function that uses it in a session begun after
+// the act.
 func (x *endedThings) waiting(t *testing.T, w ending.Waiting) func(session storage.Hash) error {
 	t.Helper()
 	if use := x.waitingAccess(t, w); use != nil {
@@ -160,7 +163,7 @@ func (x *endedThings) waiting(t *testing.T, w ending.Waiting) func(session stora
 	return nil
 }
 
-// waitingAccess is waiting for what applications wait for.
+// waitingAccess is waiting for items of applications.
 func (x *endedThings) waitingAccess(t *testing.T, w ending.Waiting) func(session storage.Hash) error {
 	t.Helper()
 	after := x.later.Add(time.Second)
@@ -190,7 +193,7 @@ func (x *endedThings) waitingAccess(t *testing.T, w ending.Waiting) func(session
 	case ending.DeviceRequest:
 		a := device()
 		return func(session storage.Hash) error {
-			if session == (storage.Hash{}) { // whoever has the device may ask another person
+			if session == (storage.Hash{}) { // the holder of the device may ask another user
 				other := x.env.person(t)
 				session, a.Grant.UserID = other.session, other.ID
 			}
@@ -266,7 +269,7 @@ func (x *endedThings) waitingLink(t *testing.T, w ending.Waiting) func(session s
 	return nil
 }
 
-// waitingAssertion is an assertion of before the act about the person, for the application.
+// waitingAssertion is waiting for an assertion about the user that was issued before the act.
 func (x *endedThings) waitingAssertion(t *testing.T) func(session storage.Hash) error {
 	t.Helper()
 	n := storage.TrustName{Issuer: acme, Kind: storage.TrustSubject, Subject: "sub " + x.ID}
@@ -314,7 +317,7 @@ func (x *endedThings) actOnAccount(t *testing.T, act ending.Act) error {
 	now := x.later
 	use := func(kind storage.LinkKind) error {
 		l := x.oneTime(kind, x.ID)
-		if kind == storage.LinkRecover { // a new one would replace the one that waits
+		if kind == storage.LinkRecover { // a new one would replace the waiting one
 			if there, err := x.s.RecoveryLink(x.ctx, x.ID, now); err == nil {
 				l = there
 			}

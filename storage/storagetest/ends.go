@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// grantedBy is a grant of a user, approved in a session, with its first refresh token.
+// grantedBy returns a grant of a user, approved in a session, with its first refresh token.
 func (e *env) grantedBy(
 	t testing.TB, u storage.User, session storage.Hash,
 ) (storage.Approval, storage.PresentedRefresh) {
@@ -20,7 +20,7 @@ func (e *env) grantedBy(
 	return a, e.redeem(t, r)
 }
 
-// end ends what k selects and returns the ids.
+// end ends the sessions that k selects and returns their ids.
 func (e *env) end(t testing.TB, k storage.UpstreamKey, reason string) (ids []string) {
 	t.Helper()
 	all, err := e.s.EndUpstreams(e.ctx, k, reason, e.now)
@@ -49,7 +49,7 @@ func upstreamEnds(t *testing.T, e *env) {
 		grant, refresh := e.grantedBy(t, u, a.Session.Hash)
 		pending := e.approval(person{User: u, session: a.Session.Hash})
 		check(t, e.s.Approve(e.ctx, pending))
-		b := e.again(a) // another sign-in of the same person
+		b := e.again(a) // another sign-in of the same user
 		e.arrive(t, b)
 		otherGrant, otherRefresh := e.grantedBy(t, u, b.Session.Hash)
 		byPassword := person{User: u, session: randomHash()}
@@ -158,7 +158,7 @@ func upstreamKeys(t *testing.T, e *env) {
 	unnamed.Upstream.SessionID = ""
 	third, nameless := e.again(a), e.again(b)
 	nameless.Upstream.SessionID = ""
-	c.Upstream.SessionID = a.Upstream.SessionID // another provider may call its own the same
+	c.Upstream.SessionID = a.Upstream.SessionID // another provider may use the same id
 	for _, x := range []storage.Arrival{a, b, c, second, third, unnamed, nameless} {
 		e.arrive(t, x)
 	}
@@ -187,7 +187,7 @@ func upstreamKeys(t *testing.T, e *env) {
 	}
 }
 
-// boundGrants checks that a grant shows everywhere what it rests on.
+// boundGrants checks that every verb returns the session that a grant depends on.
 func boundGrants(t *testing.T, e *env) {
 	a, u := e.arrived(t)
 	want := func(t *testing.T, g storage.Grant, err error) {
@@ -196,7 +196,7 @@ func boundGrants(t *testing.T, e *env) {
 		same(t, g.UpstreamID, a.Upstream.ID)
 	}
 	grant := e.approval(person{User: u, session: a.Session.Hash})
-	grant.Grant.UpstreamID = "ups_claimed" // the session says it, not the caller
+	grant.Grant.UpstreamID = "ups_claimed" // the session decides, not the caller
 	check(t, e.s.Approve(e.ctx, grant))
 	t.Run("AS-217 AS-218 it is told with every code and refresh token", func(t *testing.T) {
 		r := e.redemption(grant)
@@ -228,7 +228,7 @@ func boundGrants(t *testing.T, e *env) {
 	})
 }
 
-// accountEnds checks that with an account its sessions at providers end.
+// accountEnds checks that the sessions of an account at providers end with it.
 func accountEnds(t *testing.T, e *env) {
 	for _, c := range []struct {
 		name       string
@@ -267,7 +267,7 @@ func accountEnds(t *testing.T, e *env) {
 	}
 }
 
-// forgottenUpstreams checks what a sweep takes, each of them alone.
+// forgottenUpstreams checks which sessions a sweep removes, each separately.
 func forgottenUpstreams(t *testing.T, e *env) {
 	const day = 24 * time.Hour
 	sweep := func(t *testing.T, at time.Duration) {

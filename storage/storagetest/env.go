@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// env is a store and what the tests put into it.
+// env is a store with the records of the tests.
 type env struct {
 	s   storage.Store
 	ctx context.Context
@@ -27,7 +27,7 @@ func newEnv(t *testing.T, s storage.Store) *env {
 	return &env{s: s, ctx: context.Background(), now: today()}
 }
 
-// today is when the tests take place.
+// today is the date of the tests.
 func today() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC) }
 
 func randomHash() storage.Hash { return secrets.Hash(secrets.Token("")) }
@@ -61,7 +61,7 @@ func (e *env) client() storage.Client {
 		Source: storage.SourceDynamic, CreatedAt: e.now}
 }
 
-// approval is a person's approval of a new client, not stored yet.
+// approval returns a user's approval of a new client, not stored yet.
 func (e *env) approval(p person) storage.Approval {
 	cl := e.client()
 	return storage.Approval{
@@ -77,7 +77,7 @@ func (e *env) approval(p person) storage.Approval {
 	}
 }
 
-// approved stores an approval by a new person.
+// approved stores an approval by a new user.
 func (e *env) approved(t testing.TB) storage.Approval {
 	t.Helper()
 	a := e.approval(e.person(t))
@@ -85,7 +85,7 @@ func (e *env) approved(t testing.TB) storage.Approval {
 	return a
 }
 
-// redemption is the request that matches an approval.
+// redemption returns the request that matches an approval.
 func (e *env) redemption(a storage.Approval) storage.RedeemCode {
 	refresh := new(storage.Refresh)
 	*refresh = e.refresh()
@@ -110,12 +110,12 @@ func (e *env) redeem(t testing.TB, r storage.RedeemCode) storage.PresentedRefres
 	return made(*r.Refresh, out.Grant.ID, out.Generation, r.Now)
 }
 
-// refresh is a refresh token about to be made good.
+// refresh returns a refresh token to be activated.
 func (e *env) refresh() storage.Refresh {
 	return storage.Refresh{Hash: randomHash(), Secret: randomHash(), ExpiresAt: e.now.Add(30 * 24 * time.Hour)}
 }
 
-// made is the token that the store has made good.
+// made returns the token that the store has activated.
 func made(r storage.Refresh, grantID string, generation int64, at time.Time) storage.PresentedRefresh {
 	if generation == 0 {
 		return storage.HashedRefresh(r.Hash)
@@ -126,7 +126,7 @@ func made(r storage.Refresh, grantID string, generation int64, at time.Time) sto
 	}
 }
 
-// successor is the token that a rotation has made good.
+// successor returns the token that a rotation has activated.
 func successor(r storage.RotateRefresh, out storage.Rotation) storage.PresentedRefresh {
 	if t, ok := r.Token.(storage.NumberedRefresh); ok {
 		r.Next.Secret = t.Secret
@@ -134,10 +134,10 @@ func successor(r storage.RotateRefresh, out storage.Rotation) storage.PresentedR
 	return made(r.Next, out.Grant.ID, out.Generation, out.RotatedAt)
 }
 
-// unknown is a token of no grant.
+// unknown returns a token without a grant.
 func unknown() storage.PresentedRefresh { return storage.HashedRefresh(randomHash()) }
 
-// rotation is the request that rotates a refresh token of an approval.
+// rotation returns the request that rotates a refresh token of an approval.
 func (e *env) rotation(a storage.Approval, token storage.PresentedRefresh) storage.RotateRefresh {
 	return storage.RotateRefresh{Token: token, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource,
 		Next: e.refresh(), Sealed: []byte(secrets.Token("sealed ")), Grace: time.Minute, Now: e.now}
@@ -150,7 +150,7 @@ func (e *env) rotate(t testing.TB, r storage.RotateRefresh) storage.Rotation {
 	return out
 }
 
-// wantLive checks that a grant is, or is not, good: for introspection and refresh.
+// wantLive checks whether a grant is usable for introspection and refresh.
 func (e *env) wantLive(t testing.TB, a storage.Approval, live bool) {
 	t.Helper()
 	got, err := e.s.TokenActive(e.ctx,
@@ -186,7 +186,7 @@ func wantErr(t testing.TB, got, want error) {
 // same compares records; an empty list equals none.
 func same(t testing.TB, got, want any) {
 	t.Helper()
-	// The store assigns the status index; statusIndexes looks at it.
+	// The store assigns the status index; statusIndexes checks it.
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(storage.Grant{}, "StatusIndex")); d != "" {
 		t.Errorf("differs (-want +got):\n%s", d)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// wantRevoked checks that a refused refresh says what ended its grant, and when.
+// wantRevoked checks that a refused refresh returns the cause and time of its grant's end.
 func (e *env) wantRevoked(t testing.TB, a storage.Approval, token storage.PresentedRefresh, by storage.RevokedBy) {
 	t.Helper()
 	got, err := e.s.RotateRefresh(e.ctx, e.rotation(a, token))
@@ -23,7 +23,7 @@ func (e *env) wantRevoked(t testing.TB, a storage.Approval, token storage.Presen
 	}
 }
 
-// revokers checks what a grant says ended it, where cutOffs does not.
+// revokers checks the recorded cause of a grant's end, where cutOffs does not.
 func revokers(t *testing.T, e *env) {
 	t.Run("reuse, said at once and later", func(t *testing.T) {
 		a, first := e.granted(t)
@@ -101,7 +101,7 @@ func events(t *testing.T, e *env) {
 			return n
 		}
 		const kept = 30 * 24 * time.Hour
-		if n := sweep(kept - time.Millisecond); n != 1 { // the one of an hour ago
+		if n := sweep(kept - time.Millisecond); n != 1 { // the one from an hour ago
 			t.Errorf("swept %d events before their time, want 1", n)
 		}
 		if n := sweep(kept); n != 3 {

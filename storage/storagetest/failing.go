@@ -9,31 +9,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ErrInjected is what a Failing store fails with: no sentinel of the contract, so it says
+// ErrInjected is the error of a Failing store. It is not a sentinel of the contract, so it means
 // that the database failed.
 var ErrInjected = errors.New("storagetest: injected failure")
 
-// Failing is a store whose n-th call fails, whichever verb it is. With it, a test holds
-// that no failure is answered as a success and that nothing fails open.
+// Failing is a store whose n-th call fails, whichever verb it is. Tests use it to check that no
+// failure is answered as a success and that no check fails open.
 //
-// The verbs are in failing_verbs.go, which is written by go generate.
+// The verbs are in failing_verbs.go, which go generate writes.
 type Failing struct {
 	storage.Store
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	around Around
 	armed  bool
-	lost   bool // the call is carried out and its answer lost
+	lost   bool // the call is carried out and its reply lost
 	left   int  // calls that succeed before the one that fails
 	verbs  []string
 	hit    string
 }
 
-// Arm makes the call after the next n succeeded ones fail, before anything is changed.
-// Calls after that one succeed.
+// Arm makes the call after the next n calls fail before it changes anything. Later calls succeed.
 func (f *Failing) Arm(n int) { f.arm(n, false) }
 
-// ArmLost is Arm for a call that is carried out and whose answer is lost on the way.
+// ArmLost is Arm for a call that is carried out and whose reply is lost.
 func (f *Failing) ArmLost(n int) { f.arm(n, true) }
 
 func (f *Failing) arm(n int, lost bool) {
@@ -42,8 +41,8 @@ func (f *Failing) arm(n int, lost bool) {
 	f.armed, f.lost, f.left, f.hit, f.verbs = true, lost, n, "", nil
 }
 
-// Disarm ends the injection. It returns the verb that failed, "" when there were fewer
-// calls than that, and all verbs that were called since Arm, in order.
+// Disarm ends the injection. It returns the verb that failed, "" if there were fewer calls, and all
+// verbs that were called since Arm, in order.
 func (f *Failing) Disarm() (failed string, called []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +50,7 @@ func (f *Failing) Disarm() (failed string, called []string) {
 	return f.hit, f.verbs
 }
 
-// Pause carries out do with a store that works, and goes on as before.
+// Pause runs do with a working store, and then restores the injection.
 func (f *Failing) Pause(do func()) {
 	f.mu.Lock()
 	before := f.armed
@@ -63,11 +62,11 @@ func (f *Failing) Pause(do func()) {
 	f.mu.Unlock()
 }
 
-// Around is called with the name of a verb, and with what carries the verb out, as often as it is
-// called.
+// Around is called with the name of a verb and a function that carries it out. It may call do any
+// number of times.
 type Around func(verb string, do func() error) error
 
-// Surround has around called in place of all that Arm does; nil ends that.
+// Surround calls around for each verb, and disables Arm; nil ends this.
 func (f *Failing) Surround(around Around) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +79,7 @@ func (f *Failing) surrounding() Around {
 	return f.around
 }
 
-// call is what each verb is: do, or a failure in its place, or do with its answer lost.
+// call carries out a verb: it calls do, or fails in its place, or calls do and loses its reply.
 func (f *Failing) call(verb string, do func() error) error {
 	if around := f.surrounding(); around != nil {
 		return around(verb, do)

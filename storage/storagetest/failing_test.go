@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestVerbsAreComplete fails when a verb of storage.Store is not one that Failing can fail, and that
-// package timed times.
+// TestVerbsAreComplete fails if Failing or package timed lacks a verb of storage.Store.
 func TestVerbsAreComplete(t *testing.T) {
 	for file, args := range map[string][]string{"failing_verbs.go": nil, "../timed/verbs.go": {"timed"}} {
 		want, err := exec.CommandContext(t.Context(), "go", append([]string{"run", "./genverbs"}, args...)...).Output()

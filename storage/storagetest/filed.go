@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// installations connects a person by each of two installations of one program, and another person by a program of
-// the same name that redirects elsewhere. refresh is the token of b.
+// installations connects a user through two installations of one program, and another user through
+// a program with the same name that redirects elsewhere. refresh is the token of b.
 func (e *env) installations(t *testing.T) (a, b, namesake storage.Approval, refresh storage.PresentedRefresh) {
 	t.Helper()
 	cl := e.client()
@@ -28,7 +28,8 @@ func (e *env) installations(t *testing.T) (a, b, namesake storage.Approval, refr
 	return a, b, namesake, refresh
 }
 
-// applications: RU-18, EN-02, OP-04: an application is one for the operator, whoever registered it how often.
+// applications: RU-18, EN-02, OP-04: the administrator sees one application, however often it was
+// registered.
 func applications(t *testing.T, e *env) {
 	a, b, namesake, refresh := e.installations(t)
 	key, other := a.Client.Application(), namesake.Client.Application()
@@ -101,7 +102,8 @@ func applications(t *testing.T, e *env) {
 	}
 }
 
-// cutApplications: OP-04: one row ends the grants of an application at once, and its consents, before any is marked.
+// cutApplications: OP-04: one row ends all grants and consents of an application, before any is
+// marked.
 func cutApplications(t *testing.T, e *env) {
 	a, b, namesake, _ := e.installations(t)
 	_, err := e.s.CutGrants(e.ctx, storage.Selection{Application: a.Client.Application()}, storage.ByOperator, e.now)
@@ -131,7 +133,7 @@ func cutApplications(t *testing.T, e *env) {
 	}
 }
 
-// mergedApplications: RU-18: the operator has two keys count as one, and splits them again.
+// mergedApplications: RU-18: an administrator merges two keys, and splits them again.
 func mergedApplications(t *testing.T, e *env) {
 	a, _, namesake, _ := e.installations(t)
 	key, other := a.Client.Application(), namesake.Client.Application()
@@ -157,7 +159,7 @@ func mergedApplications(t *testing.T, e *env) {
 	}
 	check(t, e.s.SplitApplication(e.ctx, other, e.now.Add(time.Second)))
 	wantErr(t, e.s.SplitApplication(e.ctx, other, e.now), storage.ErrNotFound)
-	e.wantLive(t, namesake, false) // until it is released, too
+	e.wantLive(t, namesake, false) // also until it is released
 	check(t, e.s.ReleaseApplication(e.ctx, other))
 	e.wantLive(t, namesake, true)
 	same(t, registrations(other), 1)

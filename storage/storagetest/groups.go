@@ -145,7 +145,7 @@ func accessRules(t *testing.T, e *env) {
 	bob.UserID, bob.Scopes = "usr_b", oauth.Scopes{"notes"}
 	staff.Group, staff.All = "staff", true
 	elsewhere := of(there)
-	elsewhere.Group = "staff" // none
+	elsewhere.Group = "staff" // does not exist
 	list := func() []storage.AccessRule {
 		t.Helper()
 		out, err := e.s.ListAccessRules(e.ctx)

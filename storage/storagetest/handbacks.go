@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// handbacks checks that tokens whose provider has to be told are kept until a server has told it.
+// handbacks checks that tokens to be revoked at their provider are kept until a server has done so.
 func handbacks(t *testing.T, e *env) {
 	take := func(t *testing.T) map[string]storage.Upstream {
 		t.Helper()
@@ -46,7 +46,7 @@ func handbacks(t *testing.T, e *env) {
 		if len(got) != 3 {
 			t.Errorf("got %d, of %s too?", len(got), others.ID)
 		}
-		check(t, e.s.DeleteUser(e.ctx, u.ID, e.now)) // nothing is left to give back
+		check(t, e.s.DeleteUser(e.ctx, u.ID, e.now)) // no tokens are left to revoke
 		if again := take(t); len(again) != 0 {
 			t.Errorf("got %v", again)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// RunPutOff runs what the contract says of refresh tokens on stores whose schema has put off
-// step 12: their refresh tokens have rows. open returns an empty store, which the suite closes.
+// RunPutOff runs the contract of refresh tokens on stores whose schema has deferred step 12: their
+// refresh tokens have rows. open returns an empty store, which the suite closes.
 func RunPutOff(t *testing.T, open func(t *testing.T) storage.Store) {
 	for _, suite := range []struct {
 		name string
@@ -29,7 +29,7 @@ func RunPutOff(t *testing.T, open func(t *testing.T) storage.Store) {
 	}
 }
 
-// hashes checks what only tokens with rows can get wrong.
+// hashes checks the rules that apply only to tokens with rows.
 func hashes(t *testing.T, e *env) {
 	hashed := func(t *testing.T) (storage.Approval, storage.HashedRefresh) {
 		t.Helper()

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// homes checks that an account that began at a provider stays the provider's, whichever way its person
-// comes in.
+// homes checks that an account that began at a provider stays bound to it, whichever authentication
+// method its user uses.
 func homes(t *testing.T, e *env) {
 	begin := func(userID, hash string) (storage.Hash, error) {
 		h := randomHash()
@@ -142,7 +142,7 @@ func homes(t *testing.T, e *env) {
 		e.add(t, e.passkey(other.NewUser.ID))
 		linkAgain(t, other, other.NewUser.ID, time.Second)
 		check(t, e.s.EndSession(e.ctx, other.Session.Hash, e.now))
-		e.wantUpstream(t, other.Upstream.ID, "") // the linked one does not make it an orphan
+		e.wantUpstream(t, other.Upstream.ID, "") // the linked session does not orphan it
 	})
 	t.Run("AS-219 what rests on a linked one rests on that which replaces it, and ends with it", func(t *testing.T) {
 		a, u := e.arrived(t)
@@ -172,7 +172,7 @@ func homes(t *testing.T, e *env) {
 	})
 }
 
-// tieAnother gives a user an account at another provider, which is linked and has no session there.
+// tieAnother links a user to an account at another provider, without a session there.
 func (e *env) tieAnother(t *testing.T, u storage.User) {
 	t.Helper()
 	l := e.link("other", u.ID)
@@ -180,7 +180,8 @@ func (e *env) tieAnother(t *testing.T, u storage.User) {
 	e.end(t, storage.UpstreamKey{ID: l.Upstream.ID}, "logout")
 }
 
-// oldHomes checks that an account counts as the provider's that an earlier version has stored.
+// oldHomes checks that an account stored by an earlier version also counts as begun at its
+// provider.
 func oldHomes(t *testing.T, e *env, exec func(query string, args ...any)) {
 	a, u := e.arrived(t)
 	b := e.link("other", u.ID)

@@ -30,7 +30,7 @@ func housekeeping(t *testing.T, e *env) {
 			t.Errorf("swept at +%v: got %d, want %d", now.Sub(e.now), n, want)
 		}
 	}
-	// A store may sweep rows of its own beside what a test is about.
+	// A store may also sweep rows of its own.
 	swept := func(t *testing.T, now time.Time) {
 		t.Helper()
 		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: now, Rotated: now}, 1000)
@@ -117,8 +117,8 @@ func forgetting(t *testing.T, e *env) {
 	put("static, idle", storage.SourceStatic, -300*day, -91*day)
 	put("static, never used", storage.SourceStatic, -300*day, 0)
 	check(t, e.s.DeleteClient(e.ctx, "deleted", e.now.Add(-300*day)))
-	// Security M7: a registration that was replaced counts from then on, not from its beginning,
-	// and leaves a tombstone: what its id says is dead.
+	// Security M7: a replaced registration counts from its replacement, and leaves a tombstone, so
+	// that its id stays dead.
 	for id, times := range map[string][2]time.Duration{
 		"managed, never used, new": {-300 * day, -6 * day}, "managed, never used, old": {-300 * day, -8 * day},
 		"managed, used": {-300 * day, -8 * day}, "managed, as old as can be": {-8 * day, -7 * day},
@@ -132,13 +132,14 @@ func forgetting(t *testing.T, e *env) {
 		}
 		check(t, e.s.ReplaceClient(e.ctx, c, e.now.Add(times[1])))
 	}
-	// What was stored keeps its source, and its id is sealed: without its tombstone it would be good again.
+	// A stored client keeps its source, and its id is sealed. Without its tombstone the id would
+	// work again.
 	put("dynamic, deleted", storage.SourceDynamic, -300*day, -91*day)
 	put("document, deleted", storage.SourceCIMD, -300*day, 0)
 	for _, id := range []string{"dynamic, deleted", "document, deleted"} {
 		check(t, e.s.DeleteClient(e.ctx, id, e.now.Add(-200*day)))
 	}
-	a, _ := e.granted(t) // its client has a grant, so it stays however idle it is
+	a, _ := e.granted(t) // its client has a grant, so it stays even when idle
 
 	r := storage.Retention{ClientUnused: e.now.Add(-7 * day), ClientIdle: e.now.Add(-90 * day)}
 	n, err := e.s.Sweep(e.ctx, r, 100)

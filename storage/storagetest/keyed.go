@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// keyedRequest is a request of a caller that begins.
+// keyedRequest returns a new request of a caller.
 func (e *env) keyedRequest(caller storage.Hash) storage.KeyedRequest {
 	return storage.KeyedRequest{
 		Key: randomHash(), Caller: caller, Digest: []byte{0, 1, 254, 255}, Until: e.now.Add(time.Minute),
@@ -81,7 +81,7 @@ func keyedRequests(t *testing.T, e *env) {
 	})
 }
 
-// raceBeginKeyed: of requests of one key that come at the same time one begins, and the others find it.
+// raceBeginKeyed: one of several concurrent requests with one key begins, and the others find it.
 func raceBeginKeyed(t *testing.T, e *env) {
 	r := e.keyedRequest(randomHash())
 	var c tally

@@ -66,7 +66,7 @@ func keys(t *testing.T, e *env) {
 	})
 }
 
-// states are the keys that the store has at a time, with their states.
+// states returns the stored keys at a time, with their states.
 func states(t *testing.T, e *env, at time.Time) (out []string) {
 	t.Helper()
 	all, err := e.s.Keys(e.ctx, at)
@@ -199,8 +199,8 @@ func raceNextKey(t *testing.T, e *env) {
 	wantKeys(t, e, 2)
 }
 
-// racePromoteKey has half of the replicas promote, and the other half, which come late
-// and still believe the old key active, publish another one: there is one rotation.
+// racePromoteKey lets half of the replicas promote a key. The other half comes late, still sees the
+// old key active, and publishes another. Only one rotation may happen.
 func racePromoteKey(t *testing.T, e *env) {
 	putFirst(t, e, signingKey(e, "first"))
 	putNext(t, e, "first", nextKey(e, "second"), true)
@@ -229,8 +229,8 @@ func raceRotateKey(t *testing.T, e *env) {
 	wantKeys(t, e, 2)
 }
 
-// raceRevokeKey revokes the next key while it is promoted: whichever comes first, one key
-// is active afterwards.
+// raceRevokeKey revokes the next key while it is promoted. In either order, one key is active
+// afterwards.
 func raceRevokeKey(t *testing.T, e *env) {
 	putFirst(t, e, signingKey(e, "first"))
 	putNext(t, e, "first", nextKey(e, "second"), true)

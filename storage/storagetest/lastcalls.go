@@ -7,13 +7,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// note notes one call of a grant.
+// note stores one call of a grant.
 func (e *env) note(t testing.TB, a storage.Approval, tool string, at time.Time) {
 	t.Helper()
 	check(t, e.s.NoteCalls(e.ctx, map[string]storage.ToolCall{a.Grant.ID: {Tool: tool, At: at}}))
 }
 
-// wantCall checks what a person sees of the last call of a grant.
+// wantCall checks a grant's last call as its user sees it.
 func (e *env) wantCall(t testing.TB, a storage.Approval, want storage.ToolCall) {
 	t.Helper()
 	got, err := e.s.Connection(e.ctx, a.Grant.UserID, a.Grant.ID, e.now)
@@ -21,7 +21,7 @@ func (e *env) wantCall(t testing.TB, a storage.Approval, want storage.ToolCall) 
 	same(t, got.LastCall, want)
 }
 
-// lastCalls holds what is kept of the calls of a grant (PE-09).
+// lastCalls checks the stored calls of a grant (PE-09).
 func lastCalls(t *testing.T, e *env) {
 	later := func(d time.Duration) time.Time { return e.now.Add(d) }
 	t.Run("PE-09 the last call of a grant and of a key is listed", func(t *testing.T) {
@@ -84,7 +84,7 @@ func lastCalls(t *testing.T, e *env) {
 	})
 }
 
-// grantedFor is a redeemed approval of a new person that ends after d.
+// grantedFor returns a redeemed approval of a new user that expires after d.
 func (e *env) grantedFor(t testing.TB, d time.Duration) storage.Approval {
 	t.Helper()
 	a := e.approval(e.person(t))
@@ -94,8 +94,8 @@ func (e *env) grantedFor(t testing.TB, d time.Duration) storage.Approval {
 	return a
 }
 
-// wantCallGone checks that nothing is kept of the calls of a grant that is gone: another grant, to
-// which its id is given, has no last call.
+// wantCallGone checks that no call of a removed grant is kept: a new grant with its id has no last
+// call.
 func (e *env) wantCallGone(t testing.TB, a storage.Approval) {
 	t.Helper()
 	again := e.approval(e.person(t))
@@ -105,8 +105,8 @@ func (e *env) wantCallGone(t testing.TB, a storage.Approval) {
 	e.wantCall(t, again, storage.ToolCall{})
 }
 
-// upgradedCalls has a replica of the version before remove a grant, by its own statement. What is
-// kept of the calls of that goes at the end that the grant had.
+// upgradedCalls removes a grant with the statement of a replica of the previous version. The
+// grant's calls are removed at the time the grant would have ended.
 func upgradedCalls(t *testing.T, e *env, exec func(query string, args ...any)) {
 	a := e.grantedFor(t, time.Hour)
 	e.note(t, a, "read", e.now)
@@ -115,7 +115,7 @@ func upgradedCalls(t *testing.T, e *env, exec func(query string, args ...any)) {
 	e.wantCallGone(t, a)
 }
 
-// raceNote has replicas note calls of the same grants: each grant keeps the latest of them.
+// raceNote stores calls of the same grants from several replicas: each grant keeps the latest.
 func raceNote(t *testing.T, e *env) {
 	var grants []storage.Approval
 	for range 20 {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// node is a node below another one, or below the grant, for ten minutes, not stored yet.
+// node returns a node below another node or the grant, valid for ten minutes, not stored yet.
 func (e *env) node(a storage.Approval, parent storage.Node) storage.Node {
 	return storage.Node{
 		ID: secrets.ID("nod_"), GrantID: a.Grant.ID, ParentID: parent.ID, Name: "reader", Scopes: oauth.Scopes{"mcp"},
@@ -26,8 +26,8 @@ func (e *env) addNode(t testing.TB, a storage.Approval, parent storage.Node) sto
 	return n
 }
 
-// wantNode checks whether the tokens of a node are good, for those who ask, and for those who look
-// at the status lists.
+// wantNode checks whether the tokens of a node are active, by introspection and in the status
+// lists.
 func (e *env) wantNode(t testing.TB, n storage.Node, live bool) {
 	t.Helper()
 	st, err := e.s.TokenActive(e.ctx, storage.TokenKey{TokenID: "t", GrantID: n.GrantID, NodeID: n.ID, Now: e.now})
@@ -49,7 +49,7 @@ func (e *env) wantNodes(t testing.TB, a storage.Approval, want ...storage.Node) 
 	same(t, got, want)
 }
 
-// nodes holds what clients hand to helpers, and how it ends (AS-243).
+// nodes checks delegation to sub-agents, and its end (AS-243).
 func nodes(t *testing.T, e *env) {
 	t.Run("AS-243 a node is stored below its grant, and below another node", func(t *testing.T) { addedNodes(t, e) })
 	t.Run("AS-243 the depth is bounded", func(t *testing.T) { deepNodes(t, e) })
@@ -155,7 +155,7 @@ func cutNodes(t *testing.T, e *env) {
 	low := e.addNode(t, a, middle)
 	lowest := e.addNode(t, a, low)
 	beside := e.addNode(t, a, top)
-	for range 2 { // again is no error
+	for range 2 { // repeating it is not an error
 		n, err := e.s.CutNode(e.ctx, middle.ID, "", e.now)
 		check(t, err)
 		want := middle
@@ -268,7 +268,7 @@ func foundGrants(t *testing.T, e *env) {
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-// raceAddNode has more helpers wanted than there is room for.
+// raceAddNode adds more nodes than the limit allows.
 func raceAddNode(t *testing.T, e *env) {
 	const room = 5
 	a, _ := e.granted(t)
@@ -286,7 +286,7 @@ func raceAddNode(t *testing.T, e *env) {
 	same(t, len(all), storage.MaxNodes)
 }
 
-// raceCutNode has nodes added below one that is cut at the same time: none of them is live.
+// raceCutNode adds nodes below a node that is cut at the same time: none of them is live.
 func raceCutNode(t *testing.T, e *env) {
 	a, _ := e.granted(t)
 	top := e.addNode(t, a, storage.Node{})

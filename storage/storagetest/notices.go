@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// notices checks PE-04: what happened to an account is kept until its person has seen it.
+// notices checks PE-04: a notice about an account is kept until its user has seen it.
 func notices(t *testing.T, e *env) {
 	for _, id := range []string{"usr_n", "usr_o"} {
 		check(t, e.s.CreateUser(e.ctx, storage.User{ID: id, Name: id, CreatedAt: e.now}))

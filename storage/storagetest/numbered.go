@@ -19,7 +19,7 @@ func (e *env) numbered(t testing.TB) (storage.Approval, storage.NumberedRefresh)
 	return a, n
 }
 
-// after returns the token that comes n rotations later, each of them a step after the one before.
+// after returns the token n rotations later. Each rotation is one step after the previous one.
 func (e *env) after(
 	t testing.TB, a storage.Approval, token storage.NumberedRefresh, n int, step time.Duration,
 ) storage.NumberedRefresh {
@@ -41,7 +41,7 @@ func (e *env) refused(t testing.TB, a storage.Approval, token storage.PresentedR
 	wantErr(t, err, want)
 }
 
-// numberings checks what a token without a row can be told from, and its grace.
+// numberings checks how a token without a row is recognised, and its grace.
 func numberings(t *testing.T, e *env) {
 	t.Run("OP-03 an outage makes the grace longer until the successor is used", func(t *testing.T) {
 		a, first := e.numbered(t)
@@ -158,15 +158,15 @@ func numberings(t *testing.T, e *env) {
 	})
 }
 
-// lost is the token that comes n rotations after another, made by a database that this one
-// is a copy of from before.
+// lost returns the token n rotations after another. They happened in a database of which this one
+// is an older copy.
 func lost(token storage.NumberedRefresh, n int64, at time.Time) storage.NumberedRefresh {
 	token.Generation, token.IssuedAt, token.ExpiresAt = token.Generation+n, at, at.Add(30*24*time.Hour)
 	return token
 }
 
-// losses checks what becomes of tokens of which the database knows nothing any more, after
-// a failover to a server that was behind, or the restoration of a backup.
+// losses checks tokens that the database has lost, after a failover to a server that lagged, or
+// after the restoration of a backup.
 func losses(t *testing.T, e *env) {
 	t.Run("a token that was lost is rotated once, and its reply repeated", func(t *testing.T) {
 		a, first := e.numbered(t)
@@ -182,7 +182,8 @@ func losses(t *testing.T, e *env) {
 		want.Recovered, want.Replayed = false, true
 		same(t, e.rotate(t, r), want)
 		next := successor(r, want).(storage.NumberedRefresh)
-		// The one before it was rotated when it was issued, which it says itself.
+		// The previous token was rotated when this one was issued, a time that the token itself
+		// contains.
 		before := e.rotation(a, lost(first, 4, e.now))
 		before.Now, before.Grace = r.Now, 2*time.Minute
 		same(t, successor(before, e.rotate(t, before)), storage.PresentedRefresh(newer))
@@ -250,14 +251,14 @@ func raceLost(t *testing.T, e *env) {
 	raceTokens(t, e, a, lost(first, 3, e.now))
 }
 
-// raceLostTwo presents a token and the one that it turned into, both lost.
+// raceLostTwo presents a token and its successor, both lost.
 func raceLostTwo(t *testing.T, e *env) {
 	a, first := e.numbered(t)
 	raceTokens(t, e, a, lost(first, 3, e.now), lost(first, 4, e.now))
 }
 
-// raceTokens presents lost tokens in turn. Each is honoured, one rotation of each counts,
-// and the grant lives.
+// raceTokens presents lost tokens in turn. Each is accepted, one rotation of each counts, and the
+// grant stays live.
 func raceTokens(t *testing.T, e *env, a storage.Approval, tokens ...storage.NumberedRefresh) {
 	var c tally
 	var mu sync.Mutex

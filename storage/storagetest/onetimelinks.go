@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// oneTime is a link of a kind, valid now and for an hour.
+// oneTime returns a link of a kind, valid for an hour from now.
 func (e *env) oneTime(kind storage.LinkKind, userID string) storage.OneTimeLink {
 	return storage.OneTimeLink{
 		Hash: randomHash(), StopHash: randomHash(), Kind: kind, UserID: userID,
@@ -26,7 +26,7 @@ func (e *env) recovery(l storage.OneTimeLink) storage.Recovery {
 	return storage.Recovery{Hash: l.Hash, Browser: l.Browser, PasswordHash: "$new", Now: e.now}
 }
 
-// oneTimeLinks checks PE-16: links by which people make accounts, or get back into them.
+// oneTimeLinks checks PE-16: invitation, recovery and reset links.
 func oneTimeLinks(t *testing.T, e *env) {
 	t.Run("PE-16 invitations", func(t *testing.T) { invitations(t, e) })
 	t.Run("RU-19 groups of invitations", func(t *testing.T) { invitedGroups(t, e) })
@@ -93,7 +93,8 @@ func invitations(t *testing.T, e *env) {
 	})
 }
 
-// invitedGroups checks RU-19: an invitation puts its account into groups, as far as they are still there.
+// invitedGroups checks RU-19: an invited account joins the groups of its invitation that still
+// exist.
 func invitedGroups(t *testing.T, e *env) {
 	for _, name := range []string{"invited-a", "invited-b", "invited-gone"} {
 		check(t, e.s.CreateGroup(e.ctx, storage.Group{Name: name, CreatedAt: e.now}))
@@ -182,7 +183,7 @@ func recoveries(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrExists)
 		u, err := e.s.User(e.ctx, userID)
 		check(t, err)
-		same(t, u.PasswordHash, "$new") // nothing is spent, nothing is changed
+		same(t, u.PasswordHash, "$new") // the link is unused, and the account unchanged
 		r.Passkey = &w
 		u, err = e.s.RecoverAccount(e.ctx, r)
 		check(t, err)
@@ -271,7 +272,7 @@ func stoppedLinks(t *testing.T, e *env) {
 	})
 }
 
-// openLinks has the operator see what was made, and withdraw an invitation.
+// openLinks lets an administrator list links and withdraw an invitation.
 func openLinks(t *testing.T, e *env) {
 	user := storage.User{ID: "usr_open", Name: "open", CreatedAt: e.now}
 	check(t, e.s.CreateUser(e.ctx, user))

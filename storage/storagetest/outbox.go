@@ -9,13 +9,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// told are all kinds.
+// told lists all kinds.
 var told = []string{
 	storage.KindSessionRevoked, storage.KindCredentialChange, storage.KindAccountDisabled, storage.KindAccountEnabled,
 	storage.KindAccountPurged, storage.KindGrantRevoked,
 }
 
-// deliveries takes and settles what waits for a receiver.
+// deliveries takes and settles the deliveries of a receiver.
 func (e *env) deliveries(t testing.TB, receiver string) (out []storage.Delivery) {
 	t.Helper()
 	for {
@@ -44,7 +44,7 @@ func (e *env) wantTold(t testing.TB, receiver, subject string, kinds ...string) 
 }
 
 func outbox(t *testing.T, e *env) {
-	e.now = time.Now().UTC().Truncate(time.Millisecond) // by which triggers judge
+	e.now = time.Now().UTC().Truncate(time.Millisecond) // the clock of the triggers
 	name := func(id string, kinds ...string) {
 		t.Helper()
 		check(t, e.s.NameReceivers(e.ctx, []storage.EventReceiver{{ID: id, Kinds: kinds}}, e.now))
@@ -73,7 +73,7 @@ func outbox(t *testing.T, e *env) {
 		}, storage.Hash{}))
 		check(t, e.s.StopEverything(e.ctx, u.ID, e.now.Add(time.Second)))
 		check(t, e.s.DeleteUser(e.ctx, u.ID, e.now))
-		// An account that is disabled loses its sessions.
+		// Disabling an account ends its sessions.
 		e.wantTold(t, "all", u.ID, storage.KindAccountDisabled, storage.KindSessionRevoked,
 			storage.KindAccountEnabled, storage.KindCredentialChange, storage.KindCredentialChange,
 			storage.KindSessionRevoked, storage.KindAccountPurged)

@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Overflow has more deliveries wait for a receiver than may: a sweep removes the oldest, and an event says
-// how many (AS-245). open returns an empty store, and what changes its rows by SQL.
+// Overflow queues more deliveries for a receiver than the limit. A sweep removes the oldest, and an
+// event contains their number (AS-245). open returns an empty store, and a function that changes
+// its rows by SQL.
 func Overflow(t *testing.T, open func(t *testing.T) (storage.Store, func(query string, args ...any))) {
 	s, exec := open(t)
 	e := newEnv(t, s)

@@ -9,13 +9,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// pausing is a person who has paused an application that each installation registers for itself.
+// pausing is a user who has paused an application that each installation registers for itself.
 type pausing struct {
 	*env
 	person
 	app   storage.Client
 	grant storage.Approval
-	trust storage.TrustName // by which an issuer knows the person
+	trust storage.TrustName // an issuer's name for the user
 }
 
 func (e *env) pausing(t testing.TB) *pausing {
@@ -29,14 +29,14 @@ func (e *env) pausing(t testing.TB) *pausing {
 	return x
 }
 
-// registration is another registration of the application.
+// registration returns another registration of the application.
 func (x *pausing) registration() *storage.Client {
 	cl := x.app
 	cl.ID = secrets.ID("mcp_")
 	return &cl
 }
 
-// page is an approval on the consent page by another registration.
+// page returns an approval on the consent page through another registration.
 func (x *pausing) page() storage.Approval {
 	a := x.approval(x.person)
 	a.Client = x.registration()
@@ -44,7 +44,7 @@ func (x *pausing) page() storage.Approval {
 	return a
 }
 
-// asserted is an assertion about the person for another registration.
+// asserted returns an assertion about the user for another registration.
 func (x *pausing) asserted() storage.AssertionGrant {
 	a := x.assertion()
 	a.Person = &storage.AssertedPerson{Issuer: x.trust.Issuer, Subject: x.trust.Subject}
@@ -63,13 +63,13 @@ func (x *pausing) approveDevice(t testing.TB, s storage.Store) (storage.Approval
 	return a, s.ApproveDevice(x.ctx, a)
 }
 
-// wantPaused checks that every way to a grant is closed, or, for nil, open.
+// wantPaused checks that all ways to get a grant return want.
 func (x *pausing) wantPaused(t testing.TB, want error) {
 	t.Helper()
 	wantErr(t, x.s.Approve(x.ctx, x.page()), want)
 	silent := x.page()
 	silent.Remembered, silent.PageUntil = silent.Grant.Scopes, time.Time{}
-	if want != nil { // there is none otherwise
+	if want != nil { // otherwise no grant exists
 		wantErr(t, x.s.Approve(x.ctx, silent), want)
 	}
 	_, err := x.approveDevice(t, x.s)
@@ -78,7 +78,7 @@ func (x *pausing) wantPaused(t testing.TB, want error) {
 	wantErr(t, err, want)
 }
 
-// pauseOf is the one pause that the person has.
+// pauseOf returns the user's only pause.
 func (x *pausing) pauseOf(t testing.TB) storage.Pause {
 	t.Helper()
 	all, err := x.s.Pauses(x.ctx, x.ID)
@@ -89,7 +89,7 @@ func (x *pausing) pauseOf(t testing.TB) storage.Pause {
 	return all[0]
 }
 
-// lastingPauses holds that a pause outlives the grants and the clients, until it is resumed.
+// lastingPauses checks that a pause outlives the grants and the clients, until it is resumed.
 func lastingPauses(t *testing.T, e *env) {
 	ends := map[string]func(x *pausing){
 		"nothing ends": func(*pausing) {},
@@ -199,7 +199,7 @@ func lastingPauses(t *testing.T, e *env) {
 	})
 }
 
-// pausedApplications holds what else a pause does, and how many there are.
+// pausedApplications checks the other effects of a pause, and their limit.
 func pausedApplications(t *testing.T, e *env) {
 	t.Run("EN-02 a resumed grant has its application go on, and the other way round", func(t *testing.T) {
 		x := e.pausing(t)
@@ -231,7 +231,7 @@ func pausedApplications(t *testing.T, e *env) {
 			check(t, e.s.Approve(e.ctx, a))
 			e.redeem(t, e.redemption(a))
 			check(t, e.s.PauseGrant(e.ctx, x.ID, a.Grant.ID, e.now))
-			check(t, e.s.PauseGrant(e.ctx, x.ID, a.Grant.ID, e.now)) // it has its room
+			check(t, e.s.PauseGrant(e.ctx, x.ID, a.Grant.ID, e.now)) // its pause already counts
 		}
 		wantErr(t, e.s.PauseGrant(e.ctx, x.ID, first, e.now), storage.ErrFull)
 		e.wantLive(t, x.grant, true)
@@ -255,12 +255,12 @@ func pausedApplications(t *testing.T, e *env) {
 	})
 }
 
-// raceLastingPause pauses an application while the person approves it in every way: of what they have approved
-// nothing is good afterwards, and nothing comes after it.
+// raceLastingPause pauses an application while the user approves it in every way. Afterwards no
+// approval is usable, and none follows.
 func raceLastingPause(t *testing.T, e *env) { racePauses(t, e, e.s) }
 
-// PauseElsewhere is that race where another handle on the same database pauses, as the command does beside a
-// server, and another replica.
+// PauseElsewhere is the same race, where another handle on the database pauses, such as a command
+// beside a server, or another replica.
 func PauseElsewhere(t *testing.T, here, elsewhere storage.Store) {
 	t.Run("EN-02 a pause by one replica, and every way to a grant at another", func(t *testing.T) {
 		e := newEnv(t, here)
@@ -276,7 +276,7 @@ func PauseElsewhere(t *testing.T, here, elsewhere storage.Store) {
 func racePauses(t *testing.T, e *env, by storage.Store) {
 	for range 10 {
 		x := e.pausing(t)
-		asked := make([]storage.Approval, racers) // each is approved and redeemed by one of them
+		asked := make([]storage.Approval, racers) // each is approved and redeemed by one racer
 		redeemed := make([]bool, racers)
 		asserted := make([]storage.AssertionOutcome, racers)
 		allowed := []error{storage.ErrPaused, storage.ErrExpired, storage.ErrRevoked}
@@ -327,8 +327,8 @@ func racePauses(t *testing.T, e *env, by storage.Store) {
 	}
 }
 
-// deniedCalls holds that the denial of a call is for the application of the person, by whatever connection it
-// asks again, and for as long as it was for the grant.
+// deniedCalls checks that the denial of a call holds for the user's application, through any
+// connection, and for as long as it held for the grant.
 func deniedCalls(t *testing.T, e *env) {
 	x := e.pausing(t)
 	first := e.ask(t, e.clearance(x.grant))

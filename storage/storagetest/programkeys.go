@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// programKey is a key of a person, good for a day, not stored yet.
+// programKey returns a user's key, valid for a day, not stored yet.
 func (e *env) programKey(p person) storage.ProgramKey {
 	secret := randomHash()
 	id := secrets.ID("key_")
@@ -28,7 +28,7 @@ func (e *env) programKey(p person) storage.ProgramKey {
 	}
 }
 
-// madeKey stores a key of a new person.
+// madeKey stores a key of a new user.
 func (e *env) madeKey(t testing.TB) (person, storage.ProgramKey) {
 	t.Helper()
 	p := e.person(t)
@@ -41,7 +41,7 @@ func (e *env) useKey(k storage.ProgramKey, now time.Time) (storage.Grant, error)
 	return e.s.UseProgramKey(e.ctx, storage.ProgramKeyUse{ClientID: k.Client.ID, From: "198.51.100.0/24", Now: now})
 }
 
-// programKeys holds what a key for a program is and how it ends (PE-17).
+// programKeys checks program keys and their end (PE-17).
 func programKeys(t *testing.T, e *env) {
 	t.Run("PE-17 a key is a client and a grant, which its use returns", func(t *testing.T) { keyUses(t, e) })
 	t.Run("PE-17 no more than the bound, and only live ones count", func(t *testing.T) { keyBound(t, e) })
@@ -107,7 +107,7 @@ func keyUses(t *testing.T, e *env) {
 	})
 }
 
-// wantKeys checks which keys a person has.
+// wantKeys checks which keys a user has.
 func (e *env) wantKeys(t testing.TB, p person, now time.Time, want ...storage.Connection) {
 	t.Helper()
 	got, err := e.s.ProgramKeys(e.ctx, p.ID, now)
@@ -118,7 +118,7 @@ func (e *env) wantKeys(t testing.TB, p person, now time.Time, want ...storage.Co
 	same(t, got, want)
 }
 
-// unnumbered is a connection without the place that the store has assigned.
+// unnumbered returns a connection without its status index.
 func unnumbered(c storage.Connection) storage.Connection {
 	c.StatusIndex = 0
 	return c
@@ -135,10 +135,10 @@ func keyBound(t *testing.T, e *env) {
 	wantErr(t, e.s.MakeProgramKey(e.ctx, k), storage.ErrFull)
 	_, err := e.s.Client(e.ctx, k.Client.ID)
 	wantErr(t, err, storage.ErrNotFound)
-	wantErr(t, e.s.MakeProgramKey(e.ctx, all[0]), storage.ErrExists) // what is there, is
-	e.madeKey(t)                                                     // another person has room
+	wantErr(t, e.s.MakeProgramKey(e.ctx, all[0]), storage.ErrExists) // an existing key
+	e.madeKey(t)                                                     // the limit is per user
 	check(t, e.s.PauseGrant(e.ctx, p.ID, all[0].Grant.ID, e.now))
-	wantErr(t, e.s.MakeProgramKey(e.ctx, k), storage.ErrFull) // a paused one comes back
+	wantErr(t, e.s.MakeProgramKey(e.ctx, k), storage.ErrFull) // a paused key counts
 	check(t, e.s.WithdrawGrant(e.ctx, all[1].Grant.ID, storage.ByPerson, e.now))
 	check(t, e.s.MakeProgramKey(e.ctx, k))
 	late := e.programKey(p)
@@ -146,7 +146,7 @@ func keyBound(t *testing.T, e *env) {
 	se := storage.Session{Hash: randomHash(), UserID: p.ID, CreatedAt: e.now, ExpiresAt: e.now.Add(72 * time.Hour)}
 	check(t, e.s.PutSession(e.ctx, se, storage.SignInStart{}))
 	late.Session = se.Hash
-	check(t, e.s.MakeProgramKey(e.ctx, late)) // all the others have expired
+	check(t, e.s.MakeProgramKey(e.ctx, late)) // all others have expired
 }
 
 func unmadeKeys(t *testing.T, e *env) {
@@ -183,7 +183,7 @@ func unmadeKeys(t *testing.T, e *env) {
 	})
 }
 
-// keyEnds holds that a key ends by whatever ends a grant.
+// keyEnds checks that a key ends with its grant, whatever ends that.
 func keyEnds(t *testing.T, e *env) {
 	for name, end := range map[string]func(p person, k storage.ProgramKey) error{
 		"a disconnection": func(_ person, k storage.ProgramKey) error {
@@ -268,13 +268,13 @@ func sweptKeys(t *testing.T, e *env) {
 	gone(expired, storage.ErrNotFound)
 	gone(ended, storage.ErrNotFound)
 	gone(kept, nil)
-	_, err := e.s.Client(e.ctx, app.Grant.ClientID) // it may ask another person
+	_, err := e.s.Client(e.ctx, app.Grant.ClientID) // it may ask another user
 	check(t, err)
 	_, err = e.useKey(kept, e.now.Add(25*time.Hour))
 	check(t, err)
 }
 
-// raceMakeKey holds that of the keys that are made at once no more are stored than there may be.
+// raceMakeKey checks that concurrent calls cannot exceed the limit.
 func raceMakeKey(t *testing.T, e *env) {
 	p := e.person(t)
 	var c tally
@@ -285,7 +285,7 @@ func raceMakeKey(t *testing.T, e *env) {
 	same(t, len(keys), storage.MaxProgramKeys)
 }
 
-// raceSameKey holds that a form that is posted several times makes one key.
+// raceSameKey checks that a form that is posted several times makes one key.
 func raceSameKey(t *testing.T, e *env) {
 	k := e.programKey(e.person(t))
 	var c tally
@@ -293,7 +293,7 @@ func raceSameKey(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceKeyCutOff holds that no key outlives everything that stops while it is made.
+// raceKeyCutOff checks that no key outlives a StopEverything that runs at the same time.
 func raceKeyCutOff(t *testing.T, e *env) {
 	p := e.person(t)
 	all := make([]storage.ProgramKey, racers)

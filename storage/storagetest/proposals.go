@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// proposed is an open proposal for an hour.
+// proposed returns a proposal that is open for an hour.
 func (e *env) proposed(id string) storage.Proposal {
 	return storage.Proposal{
 		ID: id, Operation: "user delete", Input: []byte{0, 1, 255}, Thing: "digest",
@@ -17,7 +17,7 @@ func (e *env) proposed(id string) storage.Proposal {
 	}
 }
 
-// proposals checks OB-10: what waits for a second administrator.
+// proposals checks OB-10: operations that wait for a second administrator.
 func proposals(t *testing.T, e *env) {
 	bob := storage.Party{UserID: "usr_2", Name: "bob"}
 	accept := storage.ProposalDecision{State: storage.ProposalAccepted, By: bob, At: e.now.Add(time.Minute)}
@@ -81,7 +81,7 @@ func proposals(t *testing.T, e *env) {
 	})
 }
 
-// raceDecideProposal: of 32 who accept a proposal, one does.
+// raceDecideProposal: of 32 concurrent decisions, one counts.
 func raceDecideProposal(t *testing.T, e *env) {
 	check(t, e.s.PutProposal(e.ctx, e.proposed("prp_race"), e.now))
 	var c tally

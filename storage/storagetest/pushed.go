@@ -68,7 +68,7 @@ func pushedRequests(t *testing.T, e *env) {
 	})
 }
 
-// raceOpenPushed has 32 browsers open one request at the same time: one gets it.
+// raceOpenPushed opens one request from 32 browsers at the same time: one gets it.
 func raceOpenPushed(t *testing.T, e *env) {
 	r := e.pushed(t)
 	var c tally

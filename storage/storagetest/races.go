@@ -49,7 +49,7 @@ func raceReplay(t *testing.T, e *env) {
 		mu.Lock()
 		defer mu.Unlock()
 		if out.Generation == 0 {
-			r.Next.Hash = storage.Hash(secrets.Hash(string(out.Sealed))) // what a racer makes of it
+			r.Next.Hash = storage.Hash(secrets.Hash(string(out.Sealed))) // made from the sealed value by each racer
 		}
 		got[successor(r, out)]++
 		if !out.Replayed {
@@ -67,7 +67,7 @@ func raceReplay(t *testing.T, e *env) {
 }
 
 func raceFirstAdmin(t *testing.T, e *env) {
-	compete(func(int) { // opens the connections, whose making would else keep the racers apart
+	compete(func(int) { // opens the connections first, because this would delay racers
 		_, err := e.s.SetupOpen(e.ctx)
 		check(t, err)
 	})
@@ -94,7 +94,7 @@ func raceSpend(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceProof holds it also beside verbs that wait for the disk.
+// raceProof also checks this beside verbs that wait for the disk.
 func raceProof(t *testing.T, e *env) {
 	var c, other tally
 	compete(func(i int) {
@@ -134,8 +134,8 @@ func raceTries(t *testing.T, e *env) {
 	}
 }
 
-// raceApprove has one person approve one new client in many tabs: no scope of the
-// consent is lost, and every code is good.
+// raceApprove lets one user approve one new client in many tabs. The consent keeps every scope, and
+// each code works.
 func raceApprove(t *testing.T, e *env) {
 	p := e.person(t)
 	cl := e.client()
@@ -159,8 +159,8 @@ func raceApprove(t *testing.T, e *env) {
 	}
 }
 
-// raceCutOff disables accounts while they approve. Whichever came first, no grant may
-// be live afterwards.
+// raceCutOff disables accounts while they approve. In either order, no grant may be live
+// afterwards.
 func raceCutOff(t *testing.T, e *env) {
 	people := make([]person, racers)
 	for i := range people {

@@ -16,7 +16,7 @@ func grants(t *testing.T, e *env) {
 		check(t, e.s.Approve(e.ctx, a))
 		all = append(all, a)
 	}
-	e.approved(t) // another person's
+	e.approved(t) // another user's
 	check(t, e.s.RevokeGrant(e.ctx, all[4].Grant.ID, storage.ByOperator, e.now))
 
 	t.Run("lists the live grants of a user by id, page by page", func(t *testing.T) {
@@ -171,7 +171,7 @@ func failures(t *testing.T, e *env) {
 	})
 }
 
-// tries are those that are counted before they are made (PE-05).
+// tries checks tries that are counted before they are made (PE-05).
 func tries(t *testing.T, e *env) {
 	const window = time.Minute
 	key := randomHash()
@@ -217,7 +217,7 @@ func tries(t *testing.T, e *env) {
 	})
 }
 
-// hostileText checks that text which one database cannot hold is merely unknown.
+// hostileText checks that text which a database cannot store is treated as unknown.
 func hostileText(t *testing.T, e *env) {
 	for _, text := range []string{"nul\x00byte", "\xff\xfe", "'; DROP TABLE clients; --", "%", ""} {
 		_, err := e.s.Client(e.ctx, text)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// spendCode begins a session by a recovery code.
+// spendCode begins a session with a recovery code.
 func (e *env) spendCode(userID string, code storage.Hash) error {
 	return e.s.PutSession(e.ctx, storage.Session{
 		Hash: randomHash(), UserID: userID, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
@@ -35,7 +35,7 @@ func recoveryCodes(t *testing.T, e *env) {
 		wantErr(t, remove(), storage.ErrNotFound)
 		code := randomHash()
 		check(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, []storage.Hash{code, randomHash()}, storage.Hash{}))
-		e.add(t, e.app(q.ID)) // an app lets in with something else alone
+		e.add(t, e.app(q.ID)) // an app is a second factor only
 		wantErr(t, remove(), storage.ErrLast)
 		check(t, e.s.SetPassword(e.ctx, q.ID, "$hash", false, e.now))
 		none := served
@@ -45,7 +45,7 @@ func recoveryCodes(t *testing.T, e *env) {
 		wantErr(t, spend(q.ID, code), storage.ErrNotFound)
 		wantErr(t, remove(), storage.ErrNotFound)
 		wantErr(t, e.s.RemoveRecoveryCodes(e.ctx, "usr_none", served, storage.Hash{}), storage.ErrNotFound)
-		wantErr(t, spend(p.ID, two), storage.ErrSpent) // another person's stay
+		wantErr(t, spend(p.ID, two), storage.ErrSpent) // another user's codes stay
 	})
 	t.Run("PE-06 PE-05 a sign-in that is refused spends none, and one without its code begins none", func(t *testing.T) {
 		a, u := e.arrived(t)

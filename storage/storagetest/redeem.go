@@ -71,7 +71,7 @@ func redemptions(t *testing.T, e *env) {
 			check(t, err)
 		})
 		if m.name == otherRedirect {
-			continue // of a redeemed code the redirect URI is not kept; code and verifier are enough
+			continue // the redirect URI of a redeemed code is not kept; code and verifier are enough
 		}
 		t.Run("AS-91 OAuth 2.1 4.1.3: replay by "+m.name+" does not revoke", func(t *testing.T) {
 			a, refresh := e.granted(t)
@@ -135,7 +135,7 @@ func redemptions(t *testing.T, e *env) {
 	})
 }
 
-// namedCodes holds what it means that a code names its grant, by which it is found.
+// namedCodes checks codes that name their grant, which finds them.
 func namedCodes(t *testing.T, e *env) {
 	redeem := func(r storage.RedeemCode) error {
 		_, err := e.s.RedeemCode(e.ctx, r)

@@ -18,7 +18,7 @@ func (e *env) remote(t testing.TB) storage.RemoteSignIn {
 	return r
 }
 
-// begins is the session that a browser is about to have.
+// begins returns the session that a browser is about to get.
 func (e *env) begins(userID string) storage.Session {
 	return storage.Session{
 		Hash: randomHash(), UserID: userID, AuthTime: e.now, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
@@ -27,7 +27,7 @@ func (e *env) begins(userID string) storage.Session {
 	}
 }
 
-// approvedRemote is the request of a browser that a person has approved.
+// approvedRemote returns an approved request of a browser.
 func (e *env) approvedRemote(t testing.TB) (storage.RemoteSignIn, person) {
 	t.Helper()
 	p, r := e.person(t), e.remote(t)
@@ -127,7 +127,7 @@ func remoteSignIns(t *testing.T, e *env) {
 	})
 }
 
-// remoteEnds has something end what was approved before it is collected.
+// remoteEnds checks the events that end an approval before it is collected.
 func remoteEnds(t *testing.T, e *env) {
 	for _, tt := range []struct {
 		name string
@@ -159,7 +159,7 @@ func (e *env) noSession(t *testing.T, se storage.Session) {
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-// raceDecideRemote has one request approved and denied at the same time: one decision counts.
+// raceDecideRemote approves and denies one request at the same time: one decision counts.
 func raceDecideRemote(t *testing.T, e *env) {
 	r, p := e.remote(t), e.person(t)
 	var c tally
@@ -173,7 +173,7 @@ func raceDecideRemote(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceCollect has one approved request collected by many: one session begins.
+// raceCollect collects one approved request many times: one session begins.
 func raceCollect(t *testing.T, e *env) {
 	r, p := e.approvedRemote(t)
 	var c tally
@@ -188,7 +188,7 @@ func raceCollect(t *testing.T, e *env) {
 	}
 }
 
-// raceCollectStop has the person stop everything while browsers collect what they approved: no
+// raceCollectStop stops everything of a user while browsers collect their approved requests: no
 // session is left.
 func raceCollectStop(t *testing.T, e *env) {
 	for range 20 {
@@ -207,7 +207,7 @@ func raceCollectStop(t *testing.T, e *env) {
 			}
 			c.add(e.s.CollectRemoteSignIn(e.ctx, requests[i].Secret, e.begins(p.ID), e.now), storage.ErrNotFound)
 		})
-		c.want(t, c.won) // as many as came before the end
+		c.want(t, c.won) // those that came before the end
 		left, err := e.s.Sessions(e.ctx, p.ID, e.now, 100)
 		check(t, err)
 		if len(left) != 0 {

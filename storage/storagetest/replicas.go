@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// serving is a replica that was seen at a time.
+// serving returns a replica seen at a time.
 func (e *env) serving(id string, seen time.Time) storage.Replica {
 	return storage.Replica{
 		ID:           id,
@@ -27,7 +27,7 @@ func (e *env) serving(id string, seen time.Time) storage.Replica {
 	}
 }
 
-// seen are the replicas that the store knows at a time.
+// seen returns the replicas that the store knows at a time.
 func (e *env) seen(t *testing.T, now time.Time) []storage.Replica {
 	t.Helper()
 	got, _, err := e.s.Replicas(e.ctx, now)
@@ -35,7 +35,7 @@ func (e *env) seen(t *testing.T, now time.Time) []storage.Replica {
 	return got
 }
 
-// replicas checks OB-10: what servers of one store know of each other.
+// replicas checks OB-10: the records that servers of one store have of each other.
 func replicas(t *testing.T, e *env) {
 	same(t, len(e.seen(t, e.now)), 0)
 	a, b := e.serving("rep_a", e.now), e.serving("rep_b", e.now.Add(time.Second))
@@ -93,7 +93,7 @@ func replicas(t *testing.T, e *env) {
 		same(t, len(e.seen(t, e.now)), storage.MaxReplicas)
 		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now}, 1000)
 		check(t, err)
-		for _, id := range []string{"rep_257", "rep_256", "rep_255"} { // with room, one that was swept would be listed
+		for _, id := range []string{"rep_257", "rep_256", "rep_255"} { // if a replica was only hidden, it would be listed now
 			check(t, e.s.ForgetReplica(e.ctx, id))
 		}
 		got := e.seen(t, e.now)

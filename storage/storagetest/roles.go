@@ -59,7 +59,7 @@ func roles(t *testing.T, e *env) {
 	})
 }
 
-// raceLastAdministrator: each of them gives up the role at once, and one of them cannot.
+// raceLastAdministrator: all administrators give up the role at once, and one of them cannot.
 func raceLastAdministrator(t *testing.T, e *env) {
 	id := func(i int) string { return fmt.Sprint("usr_", i) }
 	for i := range racers {

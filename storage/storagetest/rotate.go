@@ -34,7 +34,7 @@ func rotations(t *testing.T, e *env) {
 		_, _, err := e.s.RefreshToken(e.ctx, storage.HashedRefresh(retry.Next.Hash), e.now)
 		wantErr(t, err, storage.ErrNotFound)
 		e.rotate(t, e.rotation(a, next))
-		same(t, e.rotate(t, retry), e.rotated(a, r, true)) // also when the successor was used
+		same(t, e.rotate(t, retry), e.rotated(a, r, true)) // also after the successor was used
 	})
 	t.Run("AS-95 OAuth 2.1 4.3.1: after the grace reuse is ErrSpent and revokes the grant", func(t *testing.T) {
 		a, first := e.granted(t)
@@ -158,7 +158,7 @@ func rotations(t *testing.T, e *env) {
 	})
 }
 
-// rotated is what becomes of a rotation, or of its replay.
+// rotated returns the expected result of a rotation or its replay.
 func (e *env) rotated(a storage.Approval, r storage.RotateRefresh, replayed bool) storage.Rotation {
 	out := storage.Rotation{Grant: a.Grant, RotatedAt: r.Now, Replayed: replayed}
 	switch t := r.Token.(type) {

@@ -119,7 +119,7 @@ func approvals(t *testing.T, e *env) {
 	})
 	t.Run("a client that the store knows by a row stays as it is", func(t *testing.T) {
 		a := e.approval(p)
-		a.Client.Source = storage.SourceCIMD // its document has the last word
+		a.Client.Source = storage.SourceCIMD // its metadata document is authoritative
 		check(t, e.s.PutClient(e.ctx, storage.Client{ID: a.Client.ID, Name: "First", CreatedAt: e.now}))
 		check(t, e.s.Approve(e.ctx, a))
 		got, err := e.s.Client(e.ctx, a.Client.ID)

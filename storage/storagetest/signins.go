@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// begin stores a session of a person, so many minutes after their first.
+// begin stores a session of a user that began minutes after their first.
 func (e *env) begin(t testing.TB, p person, minutes int) storage.Session {
 	t.Helper()
 	at := e.now.Add(time.Duration(minutes) * time.Minute)
@@ -33,12 +33,12 @@ func (e *env) wantSession(t testing.TB, h storage.Hash, live bool) {
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-// signIns holds what people see of their sessions, and how they end them.
+// signIns checks how users list and end their sessions.
 func signIns(t *testing.T, e *env) {
 	t.Run("a session is read as it was stored, by a visit and in the list, the newest first", func(t *testing.T) {
 		p := e.person(t)
 		a, b := e.begin(t, p, 1), e.begin(t, p, 2)
-		e.begin(t, e.person(t), 3) // another person's
+		e.begin(t, e.person(t), 3) // another user's
 		v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: b.Hash, Now: e.now})
 		check(t, err)
 		same(t, v.Session, b)
@@ -102,7 +102,7 @@ func signIns(t *testing.T, e *env) {
 		check(t, e.s.EndSignIn(e.ctx, older.ID(), end))
 		n, err := e.s.EndOtherSignIns(e.ctx, proved.Hash, end)
 		check(t, err)
-		same(t, n, 1) // the first of the person
+		same(t, n, 1) // the user's first session
 		end.ProvedBefore = proved.ProvedAt.Add(time.Millisecond)
 		check(t, e.s.EndSignIn(e.ctx, proved.ID(), end))
 	})
@@ -141,7 +141,8 @@ func signIns(t *testing.T, e *env) {
 	})
 }
 
-// raceEndSignIns ends one sign-in, and all others, from many browsers: one learns that it ended it.
+// raceEndSignIns ends one sign-in, and all others, from many browsers: one call reports that it
+// ended it.
 func raceEndSignIns(t *testing.T, e *env) {
 	p := e.person(t)
 	a, keep := e.begin(t, p, 1), e.begin(t, p, 2)

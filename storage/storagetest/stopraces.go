@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// racePause pauses a grant while it is refreshed: no refresh that comes after the pause succeeds,
-// none ends the pause, and the grant goes on where it was once it is resumed.
+// racePause pauses a grant while it is refreshed. No refresh succeeds after the pause, and none
+// ends the pause. Once resumed, the grant continues with the same token.
 func racePause(t *testing.T, e *env) {
 	for range 20 {
 		p := e.person(t)
@@ -46,8 +46,8 @@ func racePause(t *testing.T, e *env) {
 	}
 }
 
-// raceStop stops everything of a person while that person approves applications and devices, and
-// while these redeem what they were given before and refresh: nothing of it is good afterwards.
+// raceStop stops everything of a user while the user approves applications and devices, and these
+// redeem earlier codes and refresh. No result is usable afterwards.
 func raceStop(t *testing.T, e *env) {
 	for range 10 {
 		p := e.person(t)
@@ -102,7 +102,7 @@ func raceStop(t *testing.T, e *env) {
 	}
 }
 
-// wantStopped checks that a person has no session and no grant.
+// wantStopped checks that a user has no session and no grant.
 func (e *env) wantStopped(t testing.TB, p person, a storage.Approval, token storage.PresentedRefresh) {
 	t.Helper()
 	e.wantSession(t, p.session, false)
@@ -115,8 +115,7 @@ func (e *env) wantStopped(t testing.TB, p person, a storage.Approval, token stor
 	}
 }
 
-// changesOf are the ways in which a person changes their ways in, each in a session, and whether one of
-// them is carried out.
+// changesOf returns functions that change a user's authentication methods in a session.
 func (e *env) changesOf(p person) map[string]func(in storage.Hash) error {
 	way, old, codes := e.passkey(p.ID), e.passkey(p.ID), []storage.Hash{{1}}
 	return map[string]func(in storage.Hash) error{
@@ -139,7 +138,8 @@ func (e *env) changesOf(p person) map[string]func(in storage.Hash) error {
 	}
 }
 
-// changesInASession holds that a person changes their ways in only in a session that lasts (PE-04, PE-10).
+// changesInASession checks that users can change their authentication methods only in a live
+// session (PE-04, PE-10).
 func changesInASession(t *testing.T, e *env) {
 	for name := range e.changesOf(e.person(t)) {
 		t.Run("PE-10 "+name+" only while the session lasts", func(t *testing.T) {
@@ -157,10 +157,11 @@ func changesInASession(t *testing.T, e *env) {
 	check(t, e.changesOf(p)["a way more"](p.session))
 	check(t, e.changesOf(p)["recovery codes"](p.session))
 	check(t, e.changesOf(p)["a password"](p.session))
-	wantErr(t, e.changesOf(p)["recovery codes"](p.session), storage.ErrSignedOut) // another password ends it
+	wantErr(t, e.changesOf(p)["recovery codes"](p.session), storage.ErrSignedOut) // a new password ends it
 }
 
-// raceChangeStop has a person stop everything while their session adds ways in: none is added after it.
+// raceChangeStop stops everything of a user while their session adds authentication methods: none
+// is added after it.
 func raceChangeStop(t *testing.T, e *env) {
 	p := e.person(t)
 	var stopped atomic.Bool

@@ -1,5 +1,5 @@
-// Package storagetest is the contract of package storage as code. Both backends
-// run it; the names of its tests are the rules, with the requirement where one applies.
+// Package storagetest is the contract of package storage as code. Both backends run it. The names
+// of its tests are the rules, with their requirement if one applies.
 package storagetest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-const racers = 32 // how many goroutines compete where one may win
+const racers = 32 // number of goroutines that compete
 
 // Run runs the contract. open returns an empty store, which the suite closes.
 func Run(t *testing.T, open func(t *testing.T) storage.Store) {
@@ -16,7 +16,7 @@ func Run(t *testing.T, open func(t *testing.T) storage.Store) {
 	runRaces(t, open)
 }
 
-// RunWithoutRaces runs what the contract says of verbs that come one after the other.
+// RunWithoutRaces runs the part of the contract about sequential verbs.
 func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 	for _, suite := range []struct {
 		name string

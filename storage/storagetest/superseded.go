@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// signInAgain is a further sign-in of the same person with the same client, redeemed at a time.
+// signInAgain returns another sign-in of the same user with the same client, redeemed at a time.
 func (e *env) signInAgain(t testing.TB, a storage.Approval, at time.Time) (storage.Approval, storage.PresentedRefresh) {
 	t.Helper()
 	a.Now, a.Grant.ID, a.Code.Hash = at, secrets.ID("gr_"), randomHash()
@@ -33,7 +33,7 @@ func (e *env) sweepAll(t testing.TB, now time.Time) {
 	}
 }
 
-// live lists the grants of a person to a client.
+// live lists the grants of a user to a client.
 func (e *env) live(t testing.TB, a storage.Approval) map[string]bool {
 	t.Helper()
 	got, err := e.s.ListGrants(e.ctx, a.Grant.UserID, a.Grant.ClientID, "", 1000)
@@ -45,8 +45,8 @@ func (e *env) live(t testing.TB, a storage.Approval) map[string]bool {
 	return out
 }
 
-// superseded holds issue 12, 1.3: newer sign-ins end older ones, in bounds that leave a client
-// alone which runs twice.
+// superseded checks issue 12, 1.3: newer sign-ins end older ones. The limits do not affect a client
+// that runs twice.
 func superseded(t *testing.T, e *env) {
 	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
 	t.Run("a grant whose code was not redeemed goes, and keeps none of them from going", func(t *testing.T) {
@@ -59,7 +59,7 @@ func superseded(t *testing.T, e *env) {
 		same(t, len(e.live(t, b)), 1)
 	})
 	t.Run("beyond 64 those go that were used longest ago, and no sooner", func(t *testing.T) {
-		e.now = e.now.Add(2 * time.Hour) // sign-ins are stored in the order of their times
+		e.now = e.now.Add(2 * time.Hour) // sign-ins are stored in time order
 		a := e.approval(e.person(t))
 		var grants []storage.Approval
 		for i := range 70 {
@@ -97,10 +97,10 @@ func superseded(t *testing.T, e *env) {
 			}
 		}
 		rotation := e.rotation(first, token)
-		rotation.Now = e.now.Add(time.Hour) // the first to be stored is the last to be used
+		rotation.Now = e.now.Add(time.Hour) // the first stored is the last used
 		e.rotate(t, rotation)
 		e.sweepAll(t, e.now.Add(time.Minute))
-		same(t, len(e.live(t, a)), 13) // with the one for the other resource
+		same(t, len(e.live(t, a)), 13) // including the one for the other resource
 
 		a.Session = randomHash()
 		check(t, e.s.PutSession(e.ctx,
@@ -131,7 +131,7 @@ func superseded(t *testing.T, e *env) {
 	})
 }
 
-// supersededEvents adds up what the sweeps have left for the log.
+// supersededEvents adds up the events that the sweeps have stored.
 func (e *env) supersededEvents(t testing.TB) map[string]float64 {
 	t.Helper()
 	events, err := e.s.TakeEvents(e.ctx, 1000, e.now)

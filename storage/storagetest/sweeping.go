@@ -40,9 +40,9 @@ func raceLease(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// sweeping holds the order in which grants go, Operations H2.
+// sweeping checks the order of removing grants, Operations H2.
 func sweeping(t *testing.T, e *env) {
-	// The last to be stored is the first to end.
+	// The last grant stored is the first to expire.
 	var grants []storage.Approval
 	for i := range 4 {
 		a := e.approval(e.person(t))
@@ -65,7 +65,7 @@ func sweeping(t *testing.T, e *env) {
 		}
 		return out
 	}
-	end := storage.Retention{Now: e.now.Add(9 * time.Minute)} // of all but one of the four
+	end := storage.Retention{Now: e.now.Add(9 * time.Minute)} // of three of the four
 	for rounds, before := 0, len(known()); ; rounds++ {
 		n, err := e.s.Sweep(e.ctx, end, 2)
 		check(t, err)
@@ -93,8 +93,8 @@ func sweeping(t *testing.T, e *env) {
 	e.wantLive(t, live, true)
 }
 
-// raceSweep has replicas sweep at once while clients refresh. What has ended goes, and nothing
-// that is live.
+// raceSweep sweeps from several replicas while clients refresh. It removes ended grants, and no
+// live ones.
 func raceSweep(t *testing.T, e *env) {
 	var live []storage.Approval
 	tokens := make([]storage.PresentedRefresh, racers)
@@ -126,7 +126,7 @@ func raceSweep(t *testing.T, e *env) {
 	if len(c.odd) > 0 {
 		t.Errorf("errors: %v", c.odd)
 	}
-	_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now}, 100) // what was held then
+	_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now}, 100) // removes grants that were locked then
 	check(t, err)
 	left, err := e.s.ListGrants(e.ctx, "", "", "", 1000)
 	check(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// task is a new task of an owner and a person.
+// task returns a new task of an owner and a user.
 func (e *env) task(name string, owner, person storage.Hash) storage.Task {
 	return storage.Task{
 		ID: randomHash(), Owner: owner, Person: person, Name: name, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
@@ -86,7 +86,7 @@ func tasks(t *testing.T, e *env) {
 	})
 }
 
-// raceChangeTask: two replicas that end a task at once have not both ended it.
+// raceChangeTask: of two replicas that end a task at once, one succeeds.
 func raceChangeTask(t *testing.T, e *env) {
 	kept := e.keepTask(t, e.task("a", randomHash(), randomHash()))
 	var c tally
@@ -96,7 +96,7 @@ func raceChangeTask(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceKeepTask: a flood of tasks ends at the bound of the person, at however many replicas it comes.
+// raceKeepTask: the limit of a user holds for tasks from any number of replicas.
 func raceKeepTask(t *testing.T, e *env) {
 	person := randomHash()
 	var c tally

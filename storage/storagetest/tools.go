@@ -16,7 +16,7 @@ func defined(text string, at time.Time) storage.ToolDefinition {
 	return storage.ToolDefinition{Digest: sha256.Sum256([]byte(text)), Text: text, At: at}
 }
 
-// withoutTexts is a tool as lists have it.
+// withoutTexts returns a tool as in lists.
 func withoutTexts(t storage.Tool) storage.Tool {
 	t.Accepted.Text, t.Offered.Text = "", ""
 	return t
@@ -36,7 +36,7 @@ func (e *env) wantTool(t *testing.T, want storage.Tool) {
 	same(t, got, want)
 }
 
-// toolDefinitions checks RS-219: what is known of tools, and accepted.
+// toolDefinitions checks RS-219: seen and accepted tool definitions.
 func toolDefinitions(t *testing.T, e *env) {
 	one, two, three := defined(`{"name":"a"}`, e.now), defined(`{"name":"a","x":2}`, e.now.Add(time.Minute)),
 		defined("", e.now.Add(2*time.Minute))
@@ -95,7 +95,7 @@ func toolDefinitions(t *testing.T, e *env) {
 	})
 }
 
-// raceSeeTool: of 32 servers that see one change, one is told.
+// raceSeeTool: one of 32 servers that see the same change gets it.
 func raceSeeTool(t *testing.T, e *env) {
 	e.seeTool(t, "a", defined("1", e.now), true)
 	var told atomic.Int32
@@ -103,7 +103,7 @@ func raceSeeTool(t *testing.T, e *env) {
 	same(t, int(told.Load()), 1)
 }
 
-// raceAcceptTool: of 32 that end one offer in two ways, one way wins.
+// raceAcceptTool: of 32 calls that end one offer in two ways, one way wins.
 func raceAcceptTool(t *testing.T, e *env) {
 	one, two := defined("1", e.now), defined("2", e.now)
 	e.seeTool(t, "a", one, true)

@@ -8,9 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Transition checks what becomes of refresh tokens with rows in a store whose tokens are
-// numbered. exec runs a statement, with ? for each argument, as a replica of the version
-// before does; open returns an empty store, which the suite closes.
+// Transition checks refresh tokens with rows in a store with numbered tokens. exec runs a
+// statement, with ? for each argument, as a replica of the previous version. open returns an empty
+// store, which the suite closes.
 func Transition(t *testing.T, open func(t *testing.T) (s storage.Store, exec func(query string, args ...any))) {
 	for _, c := range []struct {
 		name string
@@ -29,12 +29,12 @@ func Transition(t *testing.T, open func(t *testing.T) (s storage.Store, exec fun
 	}
 }
 
-// olderReplica stands for a replica of the version before step 12: these are its statements.
+// olderReplica runs the statements of a replica without step 12.
 type olderReplica struct {
 	exec func(query string, args ...any)
 }
 
-// grants makes the token of a redeemed grant one with a row, as if that replica had redeemed the code.
+// grants gives a redeemed grant a token with a row, as if that replica had redeemed the code.
 func (o *olderReplica) grants(t *testing.T, e *env) (storage.Approval, storage.HashedRefresh) {
 	t.Helper()
 	a := e.approved(t)
@@ -52,7 +52,7 @@ func (o *olderReplica) issues(e *env, a storage.Approval, h storage.HashedRefres
 		h[:], a.Grant.ID, e.now.UnixMilli(), e.now.Add(30*24*time.Hour).UnixMilli())
 }
 
-// rotates rotates a token into another one with a row.
+// rotates rotates a token to another one with a row.
 func (o *olderReplica) rotates(
 	e *env, a storage.Approval, h storage.HashedRefresh, sealed string,
 ) storage.HashedRefresh {
@@ -97,8 +97,8 @@ func oldReused(t *testing.T, e *env, old *olderReplica) {
 	e.wantRefreshRefused(t, b, token)
 }
 
-// oldByOthers: a token that has a successor with a row gets that one again, also when the
-// one after it is numbered.
+// oldByOthers: a token whose successor has a row gets that successor again, even if the token after
+// it is numbered.
 func oldByOthers(t *testing.T, e *env, old *olderReplica) {
 	a, h := old.grants(t, e)
 	second := old.rotates(e, a, h, "by the older one")

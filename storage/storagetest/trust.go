@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// trusted is an entry in which every rule is set.
+// trusted returns an entry with every rule set.
 func (e *env) trusted(id string) storage.TrustEntry {
 	no := false
 	return storage.TrustEntry{
@@ -28,7 +28,7 @@ func (e *env) trusted(id string) storage.TrustEntry {
 	}
 }
 
-// trustEntries holds what the store keeps of trusted issuers (AS-235).
+// trustEntries checks the stored trusted issuers (AS-235).
 func trustEntries(t *testing.T, e *env) {
 	first, second := e.trusted("ci"), e.trusted("cluster")
 	first.CreatedAt = e.now.Add(time.Second)
@@ -74,7 +74,7 @@ func trustEntries(t *testing.T, e *env) {
 	})
 }
 
-// raceTrust: of entries with one id that are added at once, one is stored.
+// raceTrust: of concurrent entries with one id, one is stored.
 func raceTrust(t *testing.T, e *env) {
 	var c tally
 	compete(func(int) { c.add(e.s.AddTrust(e.ctx, e.trusted("ci")), storage.ErrExists) })

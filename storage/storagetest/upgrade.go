@@ -9,9 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Upgrade checks that what an earlier schema held is served by this version. exec runs a
-// statement, with ? for each argument, on a database with some of the first steps; open
-// then opens and migrates it, and exec stands for a replica of the version before.
+// Upgrade checks that this version serves the rows of an earlier schema. exec runs a statement,
+// with ? for each argument, on a database with some of the first steps. open then opens and
+// migrates it. After that, exec acts as a replica of the previous version.
 func Upgrade(t *testing.T, exec func(query string, args ...any), open func() storage.Store) {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	at, far := now.UnixMilli(), now.Add(24*time.Hour).UnixMilli()
@@ -44,7 +44,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	}
 	_, err = s.Client(ctx, "gone")
 	wantErr(t, err, storage.ErrRevoked)
-	// H2: a consent from before, or by a replica of the version before, is for no place.
+	// H2: a consent of an earlier version, or by a replica of the previous version, has no place.
 	exec("INSERT INTO consents (user_id, client_id, resource, scope, created_at) VALUES ('usr_1', 'old client', 'https://r', 'more', ?) ON CONFLICT DO NOTHING",
 		at)
 	k := storage.VisitKey{
@@ -90,8 +90,8 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	upgradedCalls(t, e, exec)
 }
 
-// upgradedCodes redeems a code of an earlier version, which names no grant, and one that such
-// a version has redeemed before.
+// upgradedCodes redeems a code of an earlier version, which names no grant, and one that such a
+// version has already redeemed.
 func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), spent storage.Hash) {
 	fresh, at, far := randomHash(), e.now.UnixMilli(), e.now.Add(time.Hour).UnixMilli()
 	exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
@@ -107,9 +107,9 @@ func upgradedCodes(t *testing.T, e *env, exec func(query string, args ...any), s
 	}
 }
 
-// upgradedConnections has a person narrow and pause a grant that a replica of the version before rotates
-// meanwhile, by its own statement: it ends no pause and widens nothing (PE-09, PE-10). What that
-// replica gives is a connection like any other.
+// upgradedConnections narrows and pauses a grant while a replica of the previous version rotates it
+// with its own statement. The rotation must neither end the pause nor extend the scopes (PE-09,
+// PE-10). A grant made by that replica is an ordinary connection.
 func upgradedConnections(t *testing.T, e *env, exec func(query string, args ...any)) {
 	p := e.person(t)
 	a, token := e.connected(t, p)
@@ -143,8 +143,8 @@ func upgradedConnections(t *testing.T, e *env, exec func(query string, args ...a
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-// upgradedArrivals ties an account at a provider to a user of an earlier schema, whom then
-// a replica of the version before deletes: it knows of no identities.
+// upgradedArrivals links a provider account to a user of an earlier schema. A replica of the
+// previous version, which knows no identities, then deletes the user.
 func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any), session storage.Hash) {
 	old := person{User: storage.User{ID: "usr_1"}, session: session}
 	before := e.approval(old)
@@ -184,14 +184,14 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 	exec("DELETE FROM users WHERE id = 'usr_1'")
 	back := e.again(signIn)
 	same(t, e.arrive(t, back).ID, back.NewUser.ID)
-	// PE-02: a person who comes back may have the id again, and has none of it.
+	// PE-02: a returning user may get the same id, and none of the old records.
 	check(t, e.s.CreateUser(e.ctx, storage.User{ID: old.ID, Name: "back", CreatedAt: e.now}))
 	same(t, e.wayRows(t, old.ID), 0)
 	_, err = e.s.Link(e.ctx, recover.Hash, e.now)
 	wantErr(t, err, storage.ErrNotFound)
 }
 
-// wayRows counts what a person has of ways in, codes, notices and links.
+// wayRows counts a user's authentication methods, codes, notices and links.
 func (e *env) wayRows(t testing.TB, userID string) (n int) {
 	t.Helper()
 	f, err := e.s.Factors(e.ctx, userID, served)
@@ -210,8 +210,8 @@ func hashBytes() []byte {
 	return h[:]
 }
 
-// upgradeAliases: to a replica of the version before, an alias is a resource, whose name it changes and
-// which it removes.
+// upgradeAliases: a replica of the previous version treats an alias as a resource. It renames and
+// removes it.
 func upgradeAliases(t *testing.T, s storage.Store, exec func(query string, args ...any), now time.Time) {
 	t.Helper()
 	ctx := context.Background()

@@ -56,7 +56,7 @@ func raceEndOnce(t *testing.T, e *env) {
 	e.wantUpstream(t, a.Upstream.ID, "revoked")
 }
 
-// raceArrive has one new person arrive in many browsers at once.
+// raceArrive stores the arrival of one new user from many browsers at once.
 func raceArrive(t *testing.T, e *env) {
 	a := e.arrival()
 	var c tally
@@ -78,7 +78,7 @@ func raceArrive(t *testing.T, e *env) {
 	}
 }
 
-// raceNames has people arrive who are called the same.
+// raceNames stores the arrivals of users with the same name.
 func raceNames(t *testing.T, e *env) {
 	var c tally
 	compete(func(int) {
@@ -100,7 +100,7 @@ func (e *env) wantUsers(t testing.TB, want int) {
 	}
 }
 
-// raceLink has many users ask for one account at a provider.
+// raceLink lets many users ask for one account at a provider.
 func raceLink(t *testing.T, e *env) {
 	people := make([]person, racers)
 	for i := range people {
@@ -116,7 +116,7 @@ func raceLink(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceUnlink unties all accounts of a person without a password at once: one must stay.
+// raceUnlink unlinks all accounts of a user without a password at once: one must stay.
 func raceUnlink(t *testing.T, e *env) {
 	const ways = 8
 	a, u := e.tied(t)
@@ -140,12 +140,13 @@ func raceUnlink(t *testing.T, e *env) {
 	}
 }
 
-// raceUnlinkSignIn unlinks an account at a provider while its holder signs in with it: it is not brought back.
+// raceUnlinkSignIn unlinks a provider account while its holder signs in with it. It must stay
+// unlinked.
 func raceUnlinkSignIn(t *testing.T, e *env) {
 	for range 5 {
 		a, u := e.tied(t)
 		a.NewUser = nil
-		e.arrive(t, e.link("other", u.ID)) // a way in that is left
+		e.arrive(t, e.link("other", u.ID)) // another method to sign in
 		var c tally
 		compete(func(i int) {
 			if i == racers/2 {
@@ -164,7 +165,7 @@ func raceUnlinkSignIn(t *testing.T, e *env) {
 	}
 }
 
-// raceEnd has many learn of one end: one of them ends it.
+// raceEnd ends one session from many callers: one of them ends it.
 func raceEnd(t *testing.T, e *env) {
 	a, _ := e.arrived(t)
 	var c tally
@@ -182,9 +183,8 @@ func raceEnd(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceEndApprove ends sessions at the provider while people approve in the browser
-// sessions that rest on them, and begin others. Whichever came first, no grant and no
-// browser session may be live afterwards.
+// raceEndApprove ends provider sessions while users approve in the browser sessions that depend on
+// them, and begin others. In either order, no grant and no browser session may be live afterwards.
 func raceEndApprove(t *testing.T, e *env) {
 	const tries = 3
 	arrived := make([]storage.Arrival, racers)
@@ -233,8 +233,8 @@ func raceEndApprove(t *testing.T, e *env) {
 	}
 }
 
-// raceArriveCutOff has people arrive while their accounts are disabled, deleted and their
-// sessions ended. Nothing that had begun may be live when an account is enabled again.
+// raceArriveCutOff stores arrivals while their accounts are disabled, deleted and their sessions
+// ended. No session begun earlier may be live when an account is enabled again.
 func raceArriveCutOff(t *testing.T, e *env) {
 	first := make([]storage.Arrival, racers)
 	for i := range first {
@@ -266,7 +266,7 @@ func raceArriveCutOff(t *testing.T, e *env) {
 		}
 	})
 	wg.Wait()
-	c.won = 0 // how many came in time does not matter
+	c.won = 0 // the number of early arrivals does not matter
 	c.want(t, 0)
 	for i := range first {
 		id := first[i].NewUser.ID

@@ -35,7 +35,7 @@ func departures(t *testing.T, e *env) {
 		d := put(t)
 		got, err := e.s.TakeDeparture(e.ctx, d.Key, d.ExpiresAt)
 		wantErr(t, err, storage.ErrExpired)
-		same(t, got, d) // who holds tokens in it gives them back
+		same(t, got, d) // so that the caller can revoke tokens in it
 		_, err = e.s.TakeDeparture(e.ctx, d.Key, e.now)
 		wantErr(t, err, storage.ErrNotFound)
 	})

@@ -11,7 +11,7 @@ import (
 
 const here = "auth.example"
 
-// served is what lets people in.
+// served is the admission of the tests.
 var served = storage.Admission{
 	Passwords: true, RPIDs: []string{here, "old.example"}, Providers: []string{"acme", "other"},
 }
@@ -30,7 +30,7 @@ func (e *env) app(userID string) storage.Way {
 	}
 }
 
-// add stores a way.
+// add stores an authentication method.
 func (e *env) add(t testing.TB, w storage.Way) storage.Way {
 	t.Helper()
 	check(t, e.s.AddWay(e.ctx, w, storage.Hash{}))
@@ -44,7 +44,7 @@ func (e *env) wantWays(t testing.TB, userID string, want ...storage.Way) {
 	same(t, got, want)
 }
 
-// untie is the request to remove an identity of a user.
+// untie returns the request to remove an identity of a user.
 func (e *env) untie(userID string, i storage.Identity) storage.Untie {
 	return storage.Untie{
 		UserID: userID, Connector: i.Connector, Subject: i.Subject, Reason: "disconnected", By: served, Now: e.now,
@@ -128,12 +128,12 @@ func ways(t *testing.T, e *env) {
 		e.wantWays(t, q.ID)
 		_, _, err := e.s.PasskeyOwner(e.ctx, w.CredentialID)
 		wantErr(t, err, storage.ErrNotFound)
-		check(t, e.s.CreateUser(e.ctx, q.User)) // with the same id: the codes must not be there
+		check(t, e.s.CreateUser(e.ctx, q.User)) // with the same id: the old codes must be gone
 		wantErr(t, e.spendCode(q.ID, code), storage.ErrNotFound)
 	})
 }
 
-// lastWay removes ways in until it is refused.
+// lastWay removes authentication methods until one is refused.
 func lastWay(t *testing.T, e *env) {
 	remove := func(w storage.Way) error { return e.s.RemoveWay(e.ctx, w.UserID, w.ID, served, storage.Hash{}) }
 	t.Run("PE-03 the last passkey stays, whatever else does not let in alone", func(t *testing.T) {
@@ -229,7 +229,7 @@ func lastWay(t *testing.T, e *env) {
 	})
 }
 
-// addOld stores a passkey of a host from before.
+// addOld stores a passkey of a previous host.
 func (e *env) addOld(t testing.TB, p person) storage.Way {
 	w := e.passkey(p.ID)
 	w.RPID = "old.example"
@@ -319,8 +319,8 @@ func raceUse(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
-// raceLast removes two passkeys, a password, an account at a provider and the recovery codes at once:
-// one stays, which is not the codes.
+// raceLast removes two passkeys, a password, a provider account and the recovery codes at once. One
+// remains, and it is not the codes.
 func raceLast(t *testing.T, e *env) {
 	for range 4 {
 		a, u := e.tied(t)

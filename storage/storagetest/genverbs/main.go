@@ -1,5 +1,5 @@
-// Command genverbs prints a method for each verb of storage.Store: those of storagetest.Failing, or,
-// with the argument timed, those of the store of package timed.
+// Command genverbs prints a method for each verb of storage.Store: those of storagetest.Failing,
+// or, with the argument timed, those of the store of package timed.
 package main
 
 import (
