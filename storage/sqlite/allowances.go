@@ -12,7 +12,8 @@ import (
 const putAllowance = `INSERT INTO allowances (key, full_at, span) VALUES (?1, ?2, ?3)
 ON CONFLICT (key) DO UPDATE SET full_at = excluded.full_at, span = excluded.span`
 
-// TakeAllowances implements storage.Allowances. There is one writer, so that what it has read stays true.
+// TakeAllowances implements storage.Allowances. All writes are serialized, so the values that it
+// reads stay current until it writes.
 func (s *Store) TakeAllowances(
 	ctx context.Context, draws []storage.Draw, now time.Time,
 ) (waits []time.Duration, err error) {

@@ -8,25 +8,27 @@ import (
 )
 
 const (
-	// knownClients are the client ?3, and those that registered themselves of which the person ?1 has granted
-	// or allowed something at the resource ?2.
+	// knownClients selects the client ?3, and the self-registered clients that the user ?1 has
+	// granted access to, or consented to, at the resource ?2.
 	knownClients = "SELECT " + column.ApplicationRead + ` FROM clients WHERE deleted_at IS NULL AND (id = ?3 OR source IN ` +
 		column.SelfRegisteredSources + ` AND id IN
 	(SELECT client_id FROM grants WHERE user_id = ?1 AND substr(user_id, -8) = substr(?1, -8) AND resource = ?2
 	UNION SELECT client_id FROM consents WHERE user_id = ?1 AND resource = ?2))`
 
-	// ofApplication are the grants of a person, ?4, at a resource, ?5, of the clients of an application, ?6.
+	// ofApplication is the condition for grants of a user, ?4, at a resource, ?5, to the clients ?6
+	// of an application.
 	ofApplication = "user_id = ?4 AND substr(user_id, -8) = substr(?4, -8) AND resource = ?5" +
 		" AND client_id IN (SELECT value FROM json_each(?6))"
 )
 
-// application is that of a client, with all of its clients that the person knows at a resource.
+// application returns a client's application, with all of its clients that the user knows at a
+// resource.
 func application(c *conn, userID, resource, clientID string) (column.Application, error) {
 	known, err := knownOf(c, userID, resource, clientID)
 	return column.ApplicationOf(clientID, known), err
 }
 
-// knownOf returns a client, and the self-registered ones that a person knows at a resource.
+// knownOf returns a client, and the self-registered ones that a user knows at a resource.
 func knownOf(c *conn, userID, resource, clientID string) ([]storage.Client, error) {
 	return each(c, scanKnown, knownClients, userID, resource, clientID)
 }
@@ -39,13 +41,13 @@ func scanKnown(row scanner) (storage.Client, error) {
 	return r.Client()
 }
 
-// forgetApplication forgets what a person has consented to for an application.
+// forgetApplication forgets a user's consents to an application.
 func forgetApplication(c *conn, userID, resource string, app column.Application) func() error {
 	return run(c, `DELETE FROM consents WHERE user_id = ? AND resource = ?
 		AND client_id IN (SELECT value FROM json_each(?))`, userID, resource, column.List(app.Clients))
 }
 
-// expireCodes has the codes of an application that were not redeemed expire.
+// expireCodes lets the unredeemed codes of an application expire.
 func expireCodes(c *conn, userID, resource string, app column.Application, now time.Time) func() error {
 	return run(c, `UPDATE grants SET code_expires_at = ?1
 		WHERE user_id = ?2 AND substr(user_id, -8) = substr(?2, -8) AND resource = ?3

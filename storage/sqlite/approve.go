@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// nextIndex is the place of a new grant: ahead of the walks and of every cut.
+	// nextIndex is the status index of a new grant: ahead of the walks and of every cut.
 	nextIndex = `(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts), (SELECT coalesce(max(upto), 0) FROM application_cuts)) FROM grant_walks)`
 
-	// approve is an approval that nothing speaks against: the session is live, and the client was
-	// not deleted. The grant rests on what the session rests on. It is ahead of the walks and of
-	// every cut, also when those before it were swept away. What comes back is the last use of
-	// the client, 0 when there was none, NULL when the client has no row.
+	// approve stores a grant if the session is live and the client was not deleted. The grant
+	// depends on the same upstream session as the browser session. Its index is ahead of the walks
+	// and of every cut, even if the earlier grants were swept. It returns the last use of the
+	// client, 0 if it was never used, NULL if the client has no row.
 	approve = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from, methods, status_index)
 SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?10, s.upstream_id, s.agent, s.address, s.methods,
@@ -32,7 +32,7 @@ RETURNING (SELECT coalesce(last_used_at, 0) FROM clients c WHERE c.id = client_i
 	notReplaced = `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?4
 		AND (c.name, c.redirect_uris, c.grant_types, c.auth_method, c.jwks, c.jwks_uri, c.metadata) IS NOT (?,?,?,?,?,?,?))`
-	// notForgotten is the condition that the consent that the approval rests on is remembered.
+	// notForgotten is the condition that the consent that the approval relies on is remembered.
 	notForgotten = `
 	AND NOT EXISTS (SELECT 1 FROM json_each(?) r WHERE NOT EXISTS (SELECT 1 FROM consents c
 		WHERE user_id = ?5 AND client_id = ?4 AND resource = ?6 AND scope = r.value AND (place = ? AND material = ? OR place = '' AND ?)
@@ -43,7 +43,7 @@ SELECT ?1, ?2, ?3, value, ?4, ?6, ?7 FROM json_each(?5) WHERE true
 ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 	WHERE material <> excluded.material`
 
-	// takeBack forgets what the person was asked again and has not granted.
+	// takeBack forgets consents that the user was asked for again and did not grant.
 	takeBack = `DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ? AND (place = ? OR place = '')
 	AND scope IN (SELECT value FROM json_each(?))`
 
@@ -115,7 +115,7 @@ func storeApproval(c *conn, a storage.Approval) error {
 	return approvedClient(c, a, used)
 }
 
-// asked stores what a page has come to. One that was denied gives nothing.
+// asked records the answer to a page. A denied page returns an error.
 func asked(c *conn, a storage.Approval) error {
 	if !a.PageUntil.IsZero() {
 		err := changed(storage.ErrExists)(
@@ -127,8 +127,7 @@ func asked(c *conn, a storage.Approval) error {
 	return consent(c, a)
 }
 
-// consent remembers what a person who was asked just now has granted, and that alone of what they
-// were asked.
+// consent remembers the scopes that the user has just granted, and of the requested ones no others.
 func consent(c *conn, a storage.Approval) error {
 	of := []any{a.Grant.UserID, a.Grant.ClientID, a.Grant.Resource}
 	if len(a.Declined) > 0 {
@@ -141,7 +140,7 @@ func consent(c *conn, a storage.Approval) error {
 	return err
 }
 
-// approval is the statement for an approval, with its arguments.
+// approval returns the statement for an approval, with its arguments.
 func approval(a storage.Approval, pauseID string) (sql string, args []any) {
 	sql = approve
 	args = append(append(make([]any, 0, 29), a.Session[:], column.Millis(a.Now)), column.GrantValues(a.Grant)...)
@@ -158,7 +157,7 @@ func approval(a storage.Approval, pauseID string) (sql string, args []any) {
 	return sql + notPaused + approveTail, append(args, heldBack(pauseID, a.Grant)...)
 }
 
-// refuseApproval names the cause for which there is no grant.
+// refuseApproval returns why no grant was stored.
 func refuseApproval(c *conn, a storage.Approval, pauseID string) error {
 	var live, gone bool
 	err := c.one([]any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID, a.Grant.ClientID)
@@ -180,7 +179,7 @@ func refuseApproval(c *conn, a storage.Approval, pauseID string) error {
 	return storage.ErrChanged
 }
 
-// approvedClient stores a client with its first grant, and notes its use.
+// approvedClient stores a client with its first grant, and records its use.
 func approvedClient(c *conn, a storage.Approval, used *int64) error {
 	switch {
 	case used != nil:
@@ -194,7 +193,7 @@ func approvedClient(c *conn, a storage.Approval, used *int64) error {
 	return err
 }
 
-// touchClient notes the use of a client whose last use is used, no more often than
+// touchClient records the use of a client whose last use is used, at most once per
 // column.UsedEvery.
 func touchClient(c *conn, id string, used *int64, now time.Time) error {
 	if used != nil && *used > column.Millis(now.Add(-column.UsedEvery)) {

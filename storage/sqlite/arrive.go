@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// An identity whose user is gone has no owner: the version before deletes users and
-	// knows of no identities.
+	// An identity whose user is gone has no owner: the previous version deletes users and knows no
+	// identities.
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = ? AND i.subject = ?`
 
-	// admit records the sign-in, if it is one.
+	// admit checks the user and records the sign-in, if there is one.
 	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled AND (?3 IS NULL OR coalesce(stopped_at, 0) < ?3) RETURNING " +
 		column.UserColumns
 
@@ -22,17 +22,18 @@ const (
 ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN identities.user_id = excluded.user_id THEN identities.began ELSE excluded.began END,
 	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
 
-	// signInWith notes that an identity is used.
+	// signInWith records that an identity is used.
 	signInWith = `UPDATE identities SET label = ?4, last_used_at = ?5
 WHERE connector = ?1 AND subject = ?2 AND user_id = ?3`
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
-	// onPredecessor finds what rests on a linked session with the same account at a provider.
+	// onPredecessor is the condition for records that depend on a linked session with the same
+	// provider account.
 	onPredecessor = `upstream_id IN (SELECT id FROM upstreams
 	WHERE linked AND connector = ?2 AND subject = ?3 AND user_id = ?4 AND ended_at IS NULL)`
 
-	// beganElsewhere: the account began with another identity, on which rests what begins with this one.
+	// beganElsewhere: the account began with another identity, so new sessions depend on that.
 	beganElsewhere = column.HomeIdentity + "?1 AND (h.connector <> ?2 OR h.subject <> ?3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert + ") VALUES (?,?,?,?,?,?,?,?,?,?,?)"
@@ -64,7 +65,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 	return out, nil
 }
 
-// use stores the identity of a user who signs in with it, ties it, or was made by it.
+// use stores the identity of a user: used for sign-in, linked, or of a new user.
 func use(c *conn, a storage.Arrival, userID string, made bool) func() error {
 	i := a.Identity
 	if i.UserID == "" && !made {
@@ -73,8 +74,8 @@ func use(c *conn, a storage.Arrival, userID string, made bool) func() error {
 	return run(c, tie, column.IdentityValues(i, userID, made, a.Now)...)
 }
 
-// arriving returns the id of the user who signs in, whom it makes when no user has the identity;
-// beside ErrUntied it is that of the user who has to be asked.
+// arriving returns the id of the user who signs in, and creates the user if no user has the
+// identity. With ErrUntied, it returns the id of the user to ask.
 func arriving(c *conn, a storage.Arrival) (id string, made bool, err error) {
 	var owner string
 	err = c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -96,9 +97,9 @@ func arriving(c *conn, a storage.Arrival) (id string, made bool, err error) {
 	return a.NewUser.ID, true, createArrival(c, *a.NewUser)
 }
 
-// createArrival creates the new user, under another name when theirs is taken. The id of a new user
-// belongs to the identity; when it is stored although no user has the identity, an earlier version
-// has untied it, and a person who comes with it is not let in.
+// createArrival creates the new user, under another name if theirs is taken. The id of a new user
+// belongs to the identity. If the id is stored although no user has the identity, an earlier
+// version has unlinked it, and the sign-in is refused.
 func createArrival(c *conn, u storage.User) error {
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name
@@ -130,7 +131,7 @@ func admitted(c *conn, a storage.Arrival, id string) (storage.User, error) {
 	return storage.User{}, storage.ErrRevoked
 }
 
-// begin stores the session at the provider and the browser session.
+// begin stores the provider session and the browser session.
 func begin(c *conn, a storage.Arrival, userID string) error {
 	u, err := column.Arriving(a, userID)
 	if err != nil {
@@ -158,8 +159,8 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 	return changed(storage.ErrHomeProvider)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
 }
 
-// replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the
-// provider rests on u from now on: a person who extends access stays signed in.
+// replaceLinked ends the linked sessions that u replaces. Records that depend on one with the same
+// provider account depend on u from now on, so a user who extends access stays signed in.
 func replaceLinked(c *conn, u storage.Upstream, now time.Time) error {
 	const moved = " SET upstream_id = ?1 WHERE " + onPredecessor
 	args := []any{u.ID, u.Connector, u.Subject, u.UserID}

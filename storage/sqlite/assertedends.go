@@ -27,7 +27,7 @@ func (s *Store) EndAsserted(
 	ctx context.Context, e storage.AssertedEnd, use storage.Use, now time.Time,
 ) (ended int, err error) {
 	err = s.write(ctx, "end asserted", func(c *conn) error {
-		ended = 0 // of a transaction that was repeated
+		ended = 0 // if the transaction is repeated
 		if err := spend(c, use); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *Store) EndAsserted(
 	return ended, err
 }
 
-// endedSince returns ErrEnded when the issuer has ended what it asserted about the person.
+// endedSince returns ErrEnded if the issuer has ended its assertions about the user.
 func endedSince(c *conn, a storage.AssertionGrant) error {
 	var ended bool
 	err := c.one([]any{&ended}, assertedSince, a.Person.Issuer, a.Person.Subject, column.Millis(a.IssuedAt))

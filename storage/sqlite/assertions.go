@@ -27,11 +27,12 @@ RETURNING ` + column.GrantRead
 	ofTrustName   = "WHERE issuer = ? AND tenant = ? AND kind = ? AND subject = ?"
 )
 
-// endedTrust finds that a trust entry is disabled or gone, or that a cut came after the assertion.
+// endedTrust selects whether a trusted issuer entry is disabled or gone, or a cut came after the
+// assertion.
 var endedTrust = `SELECT EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1 AND disabled_at IS NOT NULL)
 	OR NOT (?2 OR EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1)) OR ` + numbered(column.WasCut) + members("?3") + ")"
 
-// prolong has the grant that another assertion was granted live until ?8.
+// prolong extends the grant of an earlier equal assertion until ?8.
 var prolong = "UPDATE grants AS g SET auth_time = ?7, expires_at = max(expires_at, ?8), rotated_at = ?9, used_from = coalesce(?10, used_from)," +
 	" sweep_at = CASE WHEN sweep_at < ?8 THEN ?11 ELSE sweep_at END WHERE id = (SELECT g.id FROM grants g WHERE " +
 	column.SameAsserted(parameters(1)) + " AND " + userKey("?1") + " AND " + clientKey("?2") +
@@ -79,7 +80,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	return out, nil
 }
 
-// assertedUnpaused returns ErrPaused when the person has paused the application.
+// assertedUnpaused returns ErrPaused if the user has paused the application.
 func assertedUnpaused(c *conn, client *storage.Client, g storage.Grant) error {
 	id, err := pauseOf(c, client, g)
 	if err != nil {
@@ -92,7 +93,7 @@ func assertedUnpaused(c *conn, client *storage.Client, g storage.Grant) error {
 	return err
 }
 
-// assertedPerson finds the person of an assertion, or creates them, and links them to the issuer.
+// assertedPerson finds or creates the user of an assertion, and links them to the issuer.
 func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by storage.LinkBy, err error) {
 	id, by, err := findPerson(c, *a.Person)
 	if errors.Is(err, storage.ErrNotFound) && a.Person.NewUser != nil {
@@ -122,7 +123,7 @@ func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by stora
 		return u, "", nil
 	}
 	n, err := c.exec(putTrustLink, column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)
-	if n == 0 { // what the issuer calls the person is linked already
+	if n == 0 { // the issuer's name for the user is already linked
 		by = ""
 	}
 	return u, by, err
@@ -144,12 +145,12 @@ func findPerson(c *conn, p storage.AssertedPerson) (id string, by storage.LinkBy
 	return "", "", storage.ErrNotFound
 }
 
-// numbered writes parameters as SQLite numbers them.
+// numbered changes parameters to the numbered form of SQLite.
 func numbered(sql string) string { return strings.ReplaceAll(sql, "$", "?") }
 
 func members(parameter string) string { return "(SELECT value FROM json_each(" + parameter + "))" }
 
-// putAssertedGrant stores a grant, or has the one live on that is the same.
+// putAssertedGrant stores a grant, or extends an equal one.
 func putAssertedGrant(c *conn, a storage.AssertionGrant, g storage.Grant) (storage.Grant, error) {
 	var row column.GrantRow
 	now := column.Millis(g.CreatedAt)
@@ -171,7 +172,7 @@ func putAssertedGrant(c *conn, a storage.AssertionGrant, g storage.Grant) (stora
 	return g, assertedClient(c, a)
 }
 
-// assertedClient notes the use of a client, which it stores with its first grant.
+// assertedClient records the use of a client, and stores the client with its first grant.
 func assertedClient(c *conn, a storage.AssertionGrant) error {
 	var used *int64
 	err := c.one([]any{&used}, "SELECT last_used_at FROM clients WHERE id = ?", a.Grant.ClientID)

@@ -14,7 +14,7 @@ const (
 
 	stepsBetween = "SELECT " + column.StepColumns + " FROM attempt_steps WHERE at >= ?1 AND at < ?2"
 
-	// Of ?4, a list.
+	// ?4 is a list.
 	withAnyKey = " AND seq IN (SELECT k.seq FROM json_each(?4) v CROSS JOIN attempt_keys k ON k.key = v.value)"
 
 	newestSteps = " ORDER BY at DESC, seq DESC LIMIT ?3"

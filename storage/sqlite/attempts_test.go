@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestStepsAreBounded: OB-01: of more than MaxSteps steps a sweep removes the oldest, with their keys.
+// TestStepsAreBounded: OB-01: beyond MaxSteps, a sweep removes the oldest steps, with their keys.
 func TestStepsAreBounded(t *testing.T) {
 	s, err := Open(t.Context(), ":memory:", Options{})
 	if err != nil {
@@ -26,7 +26,7 @@ func TestStepsAreBounded(t *testing.T) {
 	if err := s.PutSteps(t.Context(), steps[:10]); err != nil {
 		t.Fatal(err)
 	}
-	err = s.write(t.Context(), "skip", func(c *conn) error { // as if as many had come between
+	err = s.write(t.Context(), "skip", func(c *conn) error { // as if so many steps had come between
 		_, err := c.exec("UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'attempt_steps'", storage.MaxSteps+4)
 		return err
 	})

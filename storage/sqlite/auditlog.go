@@ -82,8 +82,7 @@ func (s *Store) AppendAudit(
 	})
 }
 
-// putEntries inserts entries, many by one statement as far as they go: a statement costs as much as what it
-// does.
+// putEntries inserts entries, many with one statement, because the cost is mostly per statement.
 func putEntries(c *conn, entries []storage.AuditEntry) error {
 	for len(entries) > 0 {
 		n, sql := 1, putEntry

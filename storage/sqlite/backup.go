@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Backup writes a copy of the database at path, as it is at one moment, to a new file
-// that only its owner can read. Servers on the same database go on meanwhile, and a copy
-// that was not finished is removed. fs.ErrExist when there is a file already.
+// Backup writes a consistent copy of the database at path to a new file that only its owner can
+// read. Servers on the database keep running meanwhile. An unfinished copy is removed. It returns
+// fs.ErrExist if the file exists.
 func Backup(ctx context.Context, path, to string) (err error) {
 	from, err := filepath.Abs(path)
 	if err == nil {
@@ -20,12 +20,12 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
-	// An absolute name is no URI to SQLite, which would write to what it names.
+	// SQLite does not parse an absolute name as a URI, which could name another file.
 	if to, err = filepath.Abs(to); err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
-	// SQLite accepts an empty file as target and keeps its mode; with one of its own, the
-	// umask would decide who reads the keys.
+	// SQLite accepts an empty file as target and keeps its mode. If SQLite created the file, the
+	// umask would decide who can read the keys.
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("sqlite: backup: %w", err)
@@ -47,7 +47,7 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	return nil
 }
 
-// Check has SQLite read all of a database. ErrDamaged, wrapped, says what it found.
+// Check lets SQLite read the whole database. It returns a wrapped ErrDamaged with the findings.
 func Check(ctx context.Context, path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// spendClearance is the single use of a given clearance: of N callers one changes the row.
+// spendClearance uses up a given tool call approval: one of N callers changes the row.
 var spendClearance = `UPDATE clearances AS w SET state = 'spent'
 WHERE w.binding = ?1 AND w.state = 'given' AND w.expires_at > ?2 AND ` + giverStands + `
 	AND ` + clearanceLive("?2") + `
 RETURNING ` + column.ClearanceRead
 
-// addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
-// who may not any more, while there is room. It counts and stores in one statement.
+// addClearance stores a waiting tool call approval if there is room. It replaces one that was used
+// or has expired, or whose giver may no longer give it. It counts and stores in one statement.
 var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `, application)
 SELECT ?1, ?2, w.user_id, w.client_id, w.grant_id, w.node_id, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?21
 FROM (SELECT ?3 AS user_id, ?4 AS client_id, ?5 AS grant_id, ?6 AS node_id) w
@@ -37,7 +37,7 @@ var (
 	boundClearance = "SELECT " + column.ClearanceRead + " FROM clearances w WHERE w.binding = ?1 AND w.expires_at > ?2 AND " +
 		clearanceLive("?2")
 
-	// decideClearance is the single decision about a clearance.
+	// decideClearance decides a tool call approval once.
 	decideClearance = `UPDATE clearances AS w SET state = ?2, giver_id = (SELECT s.user_id FROM sessions s WHERE s.hash = ?3)
 WHERE w.id = ?1 AND w.state = 'waiting' AND w.expires_at > ?4 AND ` + clearanceLive("?4") + `
 	AND EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
@@ -51,7 +51,7 @@ WHERE w.state = 'waiting' AND w.expires_at > ?2 AND EXISTS (SELECT 1 FROM users 
 		mayDecide + `) AND ` + clearanceLive("?2") + `
 ORDER BY w.created_at, w.id LIMIT ?3`
 
-	// rebindClearance takes a clearance to the grant of an approval.
+	// rebindClearance moves a tool call approval to the grant of an approval.
 	rebindClearance = `UPDATE clearances SET binding = ?2, grant_id = ?3, node_id = ''
 WHERE id = ?1 AND state IN ('waiting', 'given') AND expires_at > ?4`
 
@@ -104,8 +104,8 @@ func applicationKey(c *conn, a storage.Clearance) (string, error) {
 	return app.Key, err
 }
 
-// denied returns the denial of the same call of the same application, by whichever of its connections.
-// ErrNotFound.
+// denied returns the denial of the same call of the same application, from any of its connections,
+// or ErrNotFound.
 func denied(c *conn, a storage.Clearance, application string) (storage.Clearance, error) {
 	if application == "" {
 		return storage.Clearance{}, storage.ErrNotFound
@@ -118,7 +118,7 @@ var deniedClearance = column.Denied(parameters(1))
 var liveTerms = "SELECT EXISTS (SELECT 1 FROM (SELECT ?1 AS client_id, ?2 AS grant_id, ?3 AS node_id) w WHERE " +
 	clearanceLive("?4") + ")"
 
-// clearance reads the one that a statement returns.
+// clearance reads the tool call approval that a statement returns.
 func clearance(c *conn, sql string, args ...any) (storage.Clearance, error) {
 	var row column.ClearanceRow
 	if err := c.one(row.Dest(), sql, args...); err != nil {
@@ -174,7 +174,7 @@ func (s *Store) WaitingClearances(
 	return out, err
 }
 
-// rebind takes the clearance of an approval to its grant, if there is one that may go there.
+// rebind moves the tool call approval of an approval to its grant, if it may move there.
 func rebind(c *conn, a storage.Approval) error {
 	if a.Clearance == "" {
 		return nil

@@ -86,7 +86,7 @@ func revoke(c *conn, by storage.RevokedBy, where string, now time.Time, args ...
 		append([]any{column.Millis(now), column.Millis(now.Add(column.RevokedFor)), string(by)}, args...)...)
 }
 
-// run is a statement whose row count does not matter.
+// run returns a step for a statement whose row count does not matter.
 func run(c *conn, query string, args ...any) func() error {
 	return func() error {
 		_, err := c.exec(query, args...)

@@ -2,7 +2,7 @@ package sqlite
 
 import "time"
 
-// Correct implements storage.Clock: the file is on this machine, and has its clock.
+// Correct implements storage.Clock: the file is on this machine and uses its clock.
 func (s *Store) Correct(t time.Time) time.Time { return t }
 
 // Skew implements storage.Clock.

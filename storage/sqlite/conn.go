@@ -15,34 +15,33 @@ import (
 
 var errClosed = errors.New("the database is closed")
 
-// What the operator alone can mend. Open and the verbs wrap them.
+// Errors that only an administrator can fix. Open and the verbs wrap them.
 var (
-	// ErrDamaged means that the file is no SQLite database, or a broken one.
+	// ErrDamaged means that the file is not an SQLite database, or is damaged.
 	ErrDamaged = errors.New("the file is damaged, or no SQLite database")
-	// ErrLocked means that another process holds the database for longer than verbs wait.
-	// Errors that wrap it also wrap storage.ErrBusy.
+	// ErrLocked means that another process holds the database for longer than verbs wait. Errors
+	// that wrap it also wrap storage.ErrBusy.
 	ErrLocked error = lockedError{}
 	// ErrReadOnly means that the file or its directory cannot be written.
 	ErrReadOnly = errors.New("the database cannot be written")
-	// ErrFull means that there is no room left on the disk of the file. What was written stays.
+	// ErrFull means that the disk of the file is full. Earlier writes are kept.
 	ErrFull = errors.New("the disk is full, make room on it")
 )
 
-// lockedError is ErrLocked, which callers of any store know as storage.ErrBusy.
+// lockedError is the type of ErrLocked. It wraps storage.ErrBusy for callers of any store.
 type lockedError struct{}
 
 func (lockedError) Error() string { return "another process holds the database" }
 func (lockedError) Unwrap() error { return storage.ErrBusy }
 
-// conn is one connection with the statements prepared on it. It serves one
-// goroutine at a time.
+// conn is one connection with its prepared statements. It serves one goroutine at a time.
 //
-// Its statements run without a context: they take microseconds, and interrupting
-// one would roll back the verbs of other callers in the same transaction.
+// Its statements run without a context. They take microseconds, and interrupting one would roll
+// back the verbs of other callers in the same transaction.
 type conn struct {
 	c     *sql.Conn
 	stmts map[string]*sql.Stmt
-	dirty bool // something may have been changed; for the writer
+	dirty bool // data may have been changed; for the writer
 }
 
 type scanner interface{ Scan(dest ...any) error }
@@ -81,7 +80,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// one scans the first row into dest. storage.ErrNotFound when there is none.
+// one scans the first row into dest. It returns storage.ErrNotFound if there is no row.
 func (c *conn) one(dest []any, query string, args ...any) error {
 	st, err := c.prepare(query)
 	if err != nil {
@@ -95,8 +94,7 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	return err
 }
 
-// each collects what f makes of every row. A verb may be run twice, so the list is always a new
-// one.
+// each returns f's result for every row. A verb may run twice, so the list is always a new one.
 func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) (out []T, err error) {
 	st, err := c.prepare(query)
 	if err != nil {
@@ -118,7 +116,7 @@ func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any)
 	return out, rows.Err()
 }
 
-// reads reports whether a statement changes nothing. Others change rows and return them.
+// reads reports whether a statement changes nothing. Other statements may also return rows.
 func reads(query string) bool { return strings.HasPrefix(query, "SELECT") }
 
 func (c *conn) close() error {
@@ -129,8 +127,8 @@ func (c *conn) close() error {
 	return joinErr(err, c.c.Close())
 }
 
-// wrap names the verb, turns a broken UNIQUE into the sentinel for it, and says what is
-// wrong with the file.
+// wrap adds the verb to an error. It maps a UNIQUE violation to its sentinel, and a problem of the
+// file to its error.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -148,9 +146,9 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// ofFile is what a result code, extended or not, says about the file.
+// ofFile returns the error of the file for a result code, extended or not.
 func ofFile(code int) error {
-	if code == lib.SQLITE_IOERR_SHMSIZE { // no room for the index of the log, which a process maps
+	if code == lib.SQLITE_IOERR_SHMSIZE { // no room for the memory-mapped index of the log
 		return ErrFull
 	}
 	switch code & 0xff {

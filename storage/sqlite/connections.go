@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// connected is the condition that the grant g is a live one of a person, ?1, at ?2.
+	// connected is the condition that the grant g is a live one of a user, ?1, at ?2.
 	connected = `g.user_id = ?1 AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL AND g.expires_at > ?2 AND NOT ` + isCut
 
-	// ofConnected are those of an application, ?4, at a resource, ?3.
+	// ofConnected is the condition for such grants of an application, ?4, at a resource, ?3.
 	ofConnected = connected + ` AND substr(user_id, -8) = substr(?1, -8) AND resource = ?3
 	AND client_id IN (SELECT value FROM json_each(?4))`
 
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
-	// The index begins with a part of the id of the person, and goes on in the order of the grants' ids.
+	// The index begins with part of the user's id, followed by the grants' ids in order.
 	pageConnections = selectConnections + ` AND NOT g.for_program AND substr(user_id, -8) = substr(?1, -8)
 	AND (?3 = '' OR substr(id, 1, 11) <= substr(?3, 1, 11) AND id < ?3) ORDER BY substr(id, 1, 11) DESC, id DESC LIMIT ?4`
 )
@@ -100,7 +100,7 @@ func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Sco
 	})
 }
 
-// applicationOf is a live grant of a person, and its application.
+// applicationOf returns a live grant of a user, and its application.
 func applicationOf(
 	c *conn, userID, id string, now time.Time,
 ) (g storage.Connection, app column.Application, err error) {

@@ -17,7 +17,7 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(status_index), 0), ` + colum
 	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
 SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(status_index), 0), ` + column.FirstGrantsPhase + " FROM grants"
 
-	// markCut marks the grants of a range, in the order in which they were stored.
+	// markCut marks the grants of a range, in stored order.
 	markCut = `UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3
 WHERE status_index > ?4 AND status_index <= ?5 AND revoked_at IS NULL
 	AND ?6 IN ('', user_id) AND ?7 IN ('', client_id) AND ?8 IN ('', resource)
@@ -54,13 +54,13 @@ func (s *Store) CutGrants(
 	return row.Cut(), err
 }
 
-// cut ends the live grants of a selection and forgets its consents: by itself when there are a
-// few, and else by a cut.
+// cut ends the live grants of a selection and forgets its consents. It marks a few grants itself,
+// and writes a cut for more.
 func cut(c *conn, sel storage.Selection, by storage.RevokedBy, now time.Time) error {
 	if err := sel.Check(); err != nil {
 		return err
 	}
-	if sel.UserID == "" && sel.ClientID == "" { // no index finds a few of them
+	if sel.UserID == "" && sel.ClientID == "" { // no index can find them
 		row := column.NewCut(secrets.ID("cut_"), sel, by, now)
 		return run(c, putCut, row.Values(0)...)()
 	}
@@ -79,7 +79,7 @@ func cut(c *conn, sel storage.Selection, by storage.RevokedBy, now time.Time) er
 	return run(c, putCut, row.Values(ended)...)()
 }
 
-// forgetConsents forgets up to limit of the consents of a selection.
+// forgetConsents removes up to limit consents of a selection.
 func forgetConsents(c *conn, sel storage.Selection, limit int) (int64, error) {
 	where, args := selected(sel, 1)
 	return c.exec("DELETE FROM consents WHERE "+consentKey+
@@ -87,12 +87,13 @@ func forgetConsents(c *conn, sel storage.Selection, limit int) (int64, error) {
 		where+column.AtMost(limit)+")", args...)
 }
 
-// selected is the condition of a selection on grants or consents, with parameters from first on.
+// selected returns the condition of a selection on grants or consents, with parameters numbered
+// from first.
 func selected(sel storage.Selection, first int) (where string, args []any) {
 	return column.Selected(sel, parameters(first), nil)
 }
 
-// selectedGrants is the condition of a selection on grants, with the keys of their indexes.
+// selectedGrants returns the condition of a selection on grants, with the keys of their indexes.
 func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
 	return column.Selected(sel, parameters(first),
 		map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
@@ -102,7 +103,7 @@ func parameters(first int) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("?%d", first+i) }
 }
 
-// noteCut refuses what was asserted before a cut. A provider asserts nothing.
+// noteCut makes the store refuse assertions issued before a cut. A provider issues no assertions.
 func noteCut(c *conn, sel storage.Selection, now time.Time) func() error {
 	if sel.Connector != "" {
 		return func() error { return nil }
@@ -110,7 +111,7 @@ func noteCut(c *conn, sel storage.Selection, now time.Time) func() error {
 	return run(c, numbered(column.NoteCut)+"max"+column.NotedLater, column.NotedCut(sel, now)...)
 }
 
-// cutTrust cuts what rests on a trust entry.
+// cutTrust cuts the grants that depend on a trusted issuer entry.
 func cutTrust(c *conn, trustID string, now time.Time) func() error {
 	sel := storage.Selection{Trust: trustID}
 	row := column.NewCut(secrets.ID("cut_"), sel, storage.ByTrust, now)
@@ -136,8 +137,8 @@ func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut
 	return out, err
 }
 
-// FollowCut implements storage.Cuts. Nothing is under way beside it, so a cut whose grants are
-// marked is over.
+// FollowCut implements storage.Cuts. No approval runs concurrently, so a cut is finished once its
+// grants are marked.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
 	err = s.write(ctx, "follow cut", func(c *conn) error {
 		var r column.CutRow
@@ -180,8 +181,8 @@ func follow(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	return err
 }
 
-// mark marks the next grants in the order in which they were stored. No index for what was cut
-// is needed, and a batch looks at no more than its limit.
+// mark marks the next grants in stored order. It needs no index for the selection, and reads at
+// most limit grants.
 func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	cut := r.Cut()
 	var looked int
@@ -198,7 +199,7 @@ func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	return err
 }
 
-// signOut ends the next sessions at a provider.
+// signOut ends the next provider sessions.
 func signOut(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	cut := r.Cut()
 	var looked int

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestM3ADamagedFileIsNotReady (operations M3): what one verb has met is told of the store,
-// and a look at the whole file finds what no verb has met.
+// TestM3ADamagedFileIsNotReady (operations M3): damage found by one verb makes the store unready. A
+// check of the whole file finds damage that no verb has met.
 func TestM3ADamagedFileIsNotReady(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "db")
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})

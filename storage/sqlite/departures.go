@@ -17,7 +17,7 @@ func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 	})
 }
 
-// TakeDeparture implements storage.Departures: of N callers one deletes the row.
+// TakeDeparture implements storage.Departures: one of N callers deletes the row.
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (storage.Departure, error) {
 	var sealed []byte
 	var expires int64
@@ -28,7 +28,7 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 	if err != nil {
 		return storage.Departure{}, err
 	}
-	if expires <= column.Millis(now) { // and gone: the transaction stands
+	if expires <= column.Millis(now) { // the row is gone: the transaction commits
 		err = wrap("take departure", storage.ErrExpired)
 	}
 	return storage.Departure{Key: key, Sealed: sealed, ExpiresAt: column.Time(expires)}, err
@@ -39,7 +39,7 @@ func (s *Store) AbandonedDepartures(
 	ctx context.Context, now time.Time, limit int,
 ) (out []storage.Departure, err error) {
 	var some bool
-	err = s.read(ctx, "abandoned departures", func(c *conn) error { // rarely any, and a write would hold up others
+	err = s.read(ctx, "abandoned departures", func(c *conn) error { // usually empty, and a write would delay others
 		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM departures WHERE expires_at <= ?)", column.Millis(now))
 	})
 	if err != nil || !some {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// childPath makes the test binary the victim of TestKilledLosesNothingAcknowledged.
+// childPath turns the test binary into the victim of TestKilledLosesNothingAcknowledged.
 const childPath = "MCP_AUTHD_SQLITE_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// victim spends identifiers from many goroutines and prints each one only when the
-// store has acknowledged it, until it is killed.
+// victim spends identifiers from many goroutines until it is killed. It prints each one once the
+// store has acknowledged it.
 func victim(path string) {
 	s, err := Open(context.Background(), path, Options{})
 	if err != nil {
@@ -81,11 +81,11 @@ func TestKilledLosesNothingAcknowledged(t *testing.T) {
 	}
 }
 
-// readUntilKilled kills the child after n identifiers and returns all that it wrote.
+// readUntilKilled kills the child after n identifiers and returns all that it printed.
 func readUntilKilled(c *exec.Cmd, out *bufio.Reader, n int) (ids []string) {
 	for {
 		line, err := out.ReadString('\n')
-		if err != nil { // a line that was cut off is no acknowledgement
+		if err != nil { // an incomplete line is not an acknowledgement
 			return ids
 		}
 		if ids = append(ids, strings.TrimSuffix(line, "\n")); len(ids) == n {

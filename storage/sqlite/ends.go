@@ -31,7 +31,7 @@ func (s *Store) EndUpstreamsOnce(
 		if err := spend(c, use); err != nil {
 			return err
 		}
-		out = nil // of a transaction that was repeated
+		out = nil // if the transaction is repeated
 		for _, k := range keys {
 			ended, err := endSelected(c, k, reason, now)
 			if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) EndUpstreamsOnce(
 	return out, err
 }
 
-// endSelected ends the live sessions at providers that k selects.
+// endSelected ends the live provider sessions that k selects.
 func endSelected(c *conn, k storage.UpstreamKey, reason string, now time.Time) ([]storage.Upstream, error) {
 	var where []string
 	var args []any
@@ -58,8 +58,8 @@ func endSelected(c *conn, k storage.UpstreamKey, reason string, now time.Time) (
 	return endUpstreams(c, strings.Join(where, " AND "), args, reason, now)
 }
 
-// endUpstreams ends the live sessions at providers that match where, and what rests on
-// them; it leaves a word for each browser.
+// endUpstreams ends the live provider sessions that match where, and everything that depends on
+// them. It stores the reason for each browser.
 func endUpstreams(c *conn, where string, args []any, reason string, now time.Time) ([]storage.Upstream, error) {
 	out, err := selectUpstreams(c, where+" AND ended_at IS NULL ORDER BY id", args...)
 	if err != nil {
@@ -81,8 +81,8 @@ func endUpstreams(c *conn, where string, args []any, reason string, now time.Tim
 	return out, nil
 }
 
-// eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
-// end anyway. Their tokens are kept to be given back.
+// eraseOfUser ends the provider sessions of a user whose browser sessions and grants end anyway. It
+// keeps their tokens for revocation.
 func eraseOfUser(c *conn, userID, reason string, now time.Time) func() error {
 	return func() error {
 		return all(

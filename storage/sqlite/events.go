@@ -31,8 +31,8 @@ const (
 	loggedEvents = "UPDATE events SET taken_at = ?1 WHERE id IN (SELECT value FROM json_each(?2))"
 )
 
-// TakeEvents implements storage.Events. Servers ask every few seconds, so that it writes
-// only when there is something.
+// TakeEvents implements storage.Events. Servers call it every few seconds, so it writes only if
+// events are waiting.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
 	ended := column.Millis(now.Add(-storage.EventLease))
 	var waiting bool

@@ -14,12 +14,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/export"
 )
 
-// kinds are those of the types of columns in tables that are STRICT.
+// kinds maps the column types of STRICT tables to kinds.
 var kinds = map[string]export.Kind{"TEXT": export.Text, "INTEGER": export.Integer, "BLOB": export.Bytes}
 
-// Export writes the installation in the database at path, as it is at one moment. h says what the database
-// does not know. storage.ErrSchema, wrapped, when migrations are missing, and export.ErrText when a text
-// cannot be moved.
+// Export writes the installation in the database at path, as of one moment. h contains the data
+// that the database does not know. It returns a wrapped storage.ErrSchema if migrations are
+// missing, and export.ErrText if a text cannot be exported.
 func Export(ctx context.Context, path string, to io.Writer, h export.Header) (sum export.Summary, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -50,7 +50,7 @@ func Export(ctx context.Context, path string, to io.Writer, h export.Header) (su
 	return w.Close()
 }
 
-// exportable fills in what the database says of itself, and returns an error where it lacks a migration.
+// exportable fills in the header from the database, and returns an error if a migration is missing.
 func exportable(ctx context.Context, tx *sql.Tx, h *export.Header) error {
 	steps, err := migrations.Steps(migrations.SQLite)
 	if err != nil {
@@ -123,10 +123,10 @@ func columnsOf(ctx context.Context, tx *sql.Tx, name string) (t export.Table, er
 	return t, rows.Err()
 }
 
-// Import makes a database at path of what an export holds, and brings it to the migrations of this
-// program. It is complete, or it is not there: export.ErrNotEmpty, wrapped, when there is a file with
-// something in it, export.ErrBroken or ErrNewer when the export cannot be used, and ErrLocked while another
-// process makes one there.
+// Import creates a database at path from an export, and migrates it to this program's schema.
+// Either the database is complete, or it does not exist. It returns a wrapped export.ErrNotEmpty if
+// path has data, export.ErrBroken or ErrNewer if the export cannot be used, and ErrLocked while
+// another process creates a database there.
 func Import(ctx context.Context, path string, from *export.Reader, o Options) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func Import(ctx context.Context, path string, from *export.Reader, o Options) er
 	}
 	defer release()
 	making := abs + ".importing"
-	removeDatabase(making) // of an import that did not end
+	removeDatabase(making) // of an interrupted import
 	defer removeDatabase(making)
 	if err := fillNew(ctx, making, from, o); err != nil {
 		return err
@@ -156,13 +156,13 @@ func Import(ctx context.Context, path string, from *export.Reader, o Options) er
 	if err != nil {
 		return err
 	}
-	if taken(abs) { // meanwhile, by a command
+	if taken(abs) { // by a command, since the first check
 		return fmt.Errorf("sqlite: import: %w", export.ErrNotEmpty)
 	}
 	return put(making, abs)
 }
 
-// taken reports whether there is a database with something in it, be it in its log yet.
+// taken reports whether a database at path has data, including data that is only in its log.
 func taken(path string) bool {
 	for _, suffix := range append([]string{""}, beside...) {
 		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
@@ -172,7 +172,7 @@ func taken(path string) bool {
 	return false
 }
 
-// put has a finished database take its place, for good.
+// put moves a finished database to its place durably.
 func put(made, path string) error {
 	if err := os.Rename(made, path); err != nil {
 		return err
@@ -181,11 +181,11 @@ func put(made, path string) error {
 	if err != nil {
 		return err
 	}
-	_ = dir.Sync() // not every system can
+	_ = dir.Sync() // unsupported on some systems
 	return dir.Close()
 }
 
-// beside are the files that SQLite keeps beside a database.
+// beside lists the suffixes of the files that SQLite keeps beside a database.
 var beside = []string{"-wal", "-shm", "-journal"}
 
 func removeDatabase(path string) {
@@ -194,7 +194,7 @@ func removeDatabase(path string) {
 	}
 }
 
-// fillNew makes a database of the migrations that the export had, and writes its rows.
+// fillNew creates a database with the migrations of the export, and writes its rows.
 func fillNew(ctx context.Context, path string, from *export.Reader, o Options) error {
 	steps, err := migrations.Steps(migrations.SQLite)
 	if err != nil {
@@ -272,7 +272,7 @@ func fillTable(ctx context.Context, tx *sql.Tx, from *export.Reader, t export.Ta
 	if export.Numbered(t.Name) != "seq" || t.Last == 0 {
 		return nil
 	}
-	// A number that was given out is not given out again.
+	// Numbers are never reused.
 	if _, err := tx.ExecContext(ctx, "DELETE FROM sqlite_sequence WHERE name = ?", t.Name); err != nil {
 		return err
 	}

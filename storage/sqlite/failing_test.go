@@ -22,9 +22,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestEveryStatementCanFail runs the contract while each statement of each verb fails once
-// before the verb succeeds. A verb whose statement failed says so, and has changed nothing:
-// what the contract expects of the verbs that follow would not hold.
+// TestEveryStatementCanFail runs the contract while each statement of each verb fails once before
+// the verb succeeds. If a verb hid the failure, or kept a part of its changes, the expectations of
+// the following verbs would fail.
 func TestEveryStatementCanFail(t *testing.T) {
 	lane.Long(t, "TestContractInFile runs the statements")
 	f := &faults{}
@@ -34,7 +34,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	migrated := filepath.Join(t.TempDir(), "migrated") // copied for each store, because a migration takes long
+	migrated := filepath.Join(t.TempDir(), "migrated") // copied for each store, because a migration is slow
 	first, err := Open(t.Context(), migrated, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var one sync.Mutex // verbs take turns, so that the fault is that of the verb
+	var one sync.Mutex // verbs take turns, so that the failure belongs to the verb
 	hits := 0
 	storagetest.RunWithoutRaces(t, func(t *testing.T) storage.Store {
 		s := &Store{steps: steps, now: time.Now, log: slog.New(slog.DiscardHandler)}
@@ -61,7 +61,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 		failing.Surround(func(verb string, do func() error) error {
 			one.Lock()
 			defer one.Unlock()
-			if verb == "Sweep" { // of many transactions: what one has swept stays swept
+			if verb == "Sweep" { // it has many transactions, and each stays committed
 				return do()
 			}
 			for n := 0; ; n++ {
@@ -97,8 +97,8 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// faults makes the statement after the next n succeeded ones fail, each time that it is
-// run. What begins and ends transactions and savepoints is left alone.
+// faults makes the statement after the next n successful ones fail, each time that it runs. It
+// ignores statements that begin or end transactions and savepoints.
 type faults struct {
 	mu    sync.Mutex
 	armed bool

@@ -17,12 +17,12 @@ WHERE id = ?1 AND application IS NULL`
 	putApplicationCut = "INSERT INTO application_cuts (" + column.ApplicationCutColumns + `)
 SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(status_index), 0), ` + column.FirstGrantsPhase + " FROM grants"
 
-	// putHold stores a hold while there is room for one more. A block stays one.
+	// putHold stores a hold if there is room. A block stays a block.
 	putHold = `INSERT INTO application_holds (application, name, blocked, held_by, at) SELECT ?1, ?2, ?3, ?4, ?5
 WHERE EXISTS (SELECT 1 FROM application_holds WHERE application = ?1) OR (SELECT count(*) FROM application_holds) < ?6
 ON CONFLICT (application) DO UPDATE SET blocked = excluded.blocked, held_by = excluded.held_by, at = excluded.at WHERE excluded.blocked > blocked`
 
-	// grantsOf are live grants of an application, ?1.
+	// grantsOf selects live grants of an application, ?1.
 	grantsOf = `SELECT g.user_id AS user_id FROM (SELECT ?1 AS id UNION SELECT id FROM clients WHERE application = ?1) c
 JOIN grants g ON g.client_id = c.id AND substr(g.client_id, 9, 4) || substr(g.client_id, -8) = substr(c.id, 9, 4) || substr(c.id, -8)
 WHERE g.revoked_at IS NULL AND g.expires_at > ?2 AND NOT ` + column.IsCut + " LIMIT ?3"
@@ -36,8 +36,8 @@ var (
 	filedOne = column.Filed("application = ?1", "h.application = ?1", "1")
 )
 
-// fileClients files the clients that are not filed yet: new ones, replaced ones, and those of an earlier version.
-// A verb that decides by application does it again in its transaction, for what has come meanwhile.
+// fileClients files the unfiled clients: new ones, replaced ones, and those of an earlier version.
+// A verb that decides by application repeats it in its transaction, for clients added since.
 func (s *Store) fileClients(ctx context.Context) error {
 	for {
 		var some bool
@@ -67,7 +67,7 @@ func file(c *conn, limit int) error {
 	return nil
 }
 
-// writeFiled is write with all clients filed.
+// writeFiled is write after filing all clients.
 func (s *Store) writeFiled(ctx context.Context, what string, do func(c *conn) error) error {
 	if err := s.fileClients(ctx); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *Store) filed(ctx context.Context, query string, args ...any) (out []sto
 	return out, err
 }
 
-// describe adds the hold of an application and what counts as it.
+// describe adds the hold of an application and its merged keys.
 func describe(c *conn, a *storage.FiledApplication) (err error) {
 	var r column.HoldRow
 	err = c.one(r.Dest(), "SELECT "+column.HoldRead+" FROM application_holds h WHERE application = ?", a.Key)
@@ -197,7 +197,7 @@ func (s *Store) HoldApplication(ctx context.Context, h storage.Hold) error {
 	})
 }
 
-// newApplicationCut is the cut of the grants to the clients of an application.
+// newApplicationCut returns the cut of the grants to the clients of an application.
 func newApplicationCut(key string, by storage.RevokedBy, now time.Time) column.CutRow {
 	return column.NewCut(secrets.ID("cut_"), storage.Selection{Application: key}, by, now)
 }
@@ -211,7 +211,8 @@ func cutApplication(c *conn, row column.CutRow, now time.Time) func() error {
 	}
 }
 
-// noteApplicationCut refuses what was asserted before a cut. Clients that registered themselves assert nothing.
+// noteApplicationCut makes the store refuse assertions issued before a cut. Self-registered clients
+// have no assertions.
 func noteApplicationCut(c *conn, key string, now time.Time) func() error {
 	return func() error {
 		ids, err := each(c, func(row scanner) (id string, err error) {
@@ -281,7 +282,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 			return err
 		case merged:
 			return storage.ErrExists
-		case held != 0 && held != 3: // two of one kind are 3
+		case held != 0 && held != 3: // two of one kind give 3
 			return storage.ErrMismatch
 		case cut:
 			return storage.ErrBusy
@@ -316,7 +317,7 @@ func (s *Store) SplitApplication(ctx context.Context, key string, now time.Time)
 			run(c, `INSERT INTO application_holds (application, name, blocked, held_by, at)
 				SELECT ?1, name, blocked, held_by, at FROM application_holds WHERE application = ?2 ON CONFLICT DO NOTHING`, key, of),
 			run(c, "UPDATE clients SET application = NULL WHERE application = ? AND deleted_at IS NULL", of),
-			func() error { return file(c, -1) }, // what is held stays held
+			func() error { return file(c, -1) }, // a held application stays held
 		)
 	})
 }

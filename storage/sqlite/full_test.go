@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestFullDisk: a store on a full disk can be read, and says that it cannot be written
-// (issue 11, 4.3). It runs itself again where it may mount a small file system.
+// TestFullDisk: a store on a full disk can be read, and reports that it cannot be written (issue
+// 11, 4.3). The test runs itself again where it may mount a small file system.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("MCP_AUTHD_FULL_DISK"); dir != "" {
 		fullDisk(t, dir)
@@ -51,7 +51,7 @@ func fullDisk(t *testing.T, dir string) {
 		t.Fatal("the disk did not fill up")
 	}
 	if err := s.Spend(t.Context(), "jti", "x", time.Now()); err == nil {
-		t.Log("a small write still fits") // and then a probe may fail before it does
+		t.Log("a small write still fits") // so the larger probe fails first
 	}
 	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("a full disk can be read: %v", err)

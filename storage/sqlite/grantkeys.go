@@ -1,8 +1,8 @@
 package sqlite
 
-// The short keys by which the indexes of grants find those of a person or of a client: parts
-// of their ids that differ, beside which a condition compares the ids in full. parameter
-// stands for the id.
+// Short keys of the indexes on grants, which find the grants of a user or a client. They are the
+// parts of the ids that differ; a condition also compares the full ids. parameter is the id's
+// placeholder.
 
 func userKey(parameter string) string { return "substr(user_id, -8) = substr(" + parameter + ", -8)" }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// handOver keeps the tokens of the sessions at providers that match where, which are about
-// to be erased; ?1 is until when.
+// handOver keeps the tokens of the provider sessions that match where, before they are erased. ?1
+// is when the tokens expire.
 func handOver(c *conn, where string, now time.Time, args ...any) func() error {
 	return run(c, `INSERT INTO handbacks (id, connector, subject, user_id, sealed, expires_at)
 		SELECT id, connector, subject, user_id, sealed, ?1 FROM upstreams
@@ -17,7 +17,7 @@ func handOver(c *conn, where string, now time.Time, args ...any) func() error {
 		append([]any{column.Millis(now.Add(column.HandedBackFor))}, args...)...)
 }
 
-// orphans removes the sessions at providers that nothing rests on, and keeps their tokens.
+// orphans removes provider sessions that no record depends on, and keeps their tokens.
 func orphans(c *conn, before int64, limit int) (n int64, err error) {
 	now := column.Time(before)
 	err = all(
@@ -31,7 +31,7 @@ func orphans(c *conn, before int64, limit int) (n int64, err error) {
 	return n, err
 }
 
-// unused is the condition that nothing rests on a session u at a provider.
+// unused returns the condition that no record depends on a provider session u.
 func unused(now string) string {
 	return ` AND ended_at IS NULL AND NOT linked AND NOT ` + column.IsNeeded + `
 		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > ` + now + `)
@@ -41,7 +41,7 @@ func unused(now string) string {
 // TakeHandbacks implements storage.Handbacks.
 func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
 	var some bool
-	err = s.read(ctx, "take handbacks", func(c *conn) error { // rarely any, and a write would hold up others
+	err = s.read(ctx, "take handbacks", func(c *conn) error { // usually empty, and a write would delay others
 		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM handbacks)")
 	})
 	if err != nil || !some {

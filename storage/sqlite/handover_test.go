@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/export"
 )
 
-// DL-02: what root puts in place belongs to the user of the directory: the server of the packages runs as that user,
-// commands run as root. A copy elsewhere, and a file that was there, keep their owner.
+// DL-02: files that root creates belong to the owner of the directory. The packaged server runs as
+// that user, commands run as root. A copy elsewhere, and an existing file, keep their owner.
 func TestRootHandsOver(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, which can give files away")

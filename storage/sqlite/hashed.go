@@ -8,19 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
-// This file is for refresh tokens that have a row each, as they all had before step 12 of
-// the schema. It can go, with the table, a tokens.refresh_max_ttl after the last
-// installation has applied that step.
+// This file is for refresh tokens with one row each. Before step 12 of the schema, all tokens had
+// one. It can be removed, with the table, a tokens.refresh_max_ttl after the last installation has
+// applied that step.
 
 const (
-	// takeHashed is the compare-and-swap of rotation: of N callers one changes the row.
+	// takeHashed is the compare-and-swap of rotation: one of N callers changes the row.
 	takeHashed = `UPDATE refresh_tokens SET rotated_at = ?1, sealed = ?2, generation = 1
 WHERE hash = ?3 AND rotated_at IS NULL AND expires_at > ?1 AND EXISTS (SELECT 1 FROM grants g
 	WHERE g.id = grant_id AND g.client_id = ?4 AND (?5 = '' OR g.resource = ?5)
 		AND g.revoked_at IS NULL AND g.expires_at > ?1 AND NOT ` + isCut + `)
 RETURNING grant_id`
 
-	// numberFirst makes the successor the first numbered token of the grant.
+	// numberFirst makes the successor the grant's first numbered token.
 	numberFirst = `UPDATE grants SET generation = 1, refresh_hash = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = NULL
 WHERE id = ?1 RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clients c WHERE c.id = client_id)"
 
@@ -54,8 +54,8 @@ func rotateHashed(
 	return out, nil, touchClient(c, r.ClientID, used, r.Now)
 }
 
-// replayHashed repeats the reply of a rotation within its grace, and otherwise
-// names the cause; reuse revokes the grant.
+// replayHashed repeats the reply of a rotation within its grace, and otherwise returns why it was
+// refused. Reuse revokes the grant.
 func replayHashed(
 	c *conn, h storage.HashedRefresh, r storage.RotateRefresh,
 ) (out storage.Rotation, refused, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// noteCalls keeps the calls ?1, an object in JSON whose names are the ids of their grants.
+// noteCalls stores the calls ?1, a JSON object keyed by grant id.
 const noteCalls = `INSERT INTO last_calls AS l (grant_id, tool, called_at, kept_until)
 SELECT g.id, v.value ->> 'tool', v.value ->> 'at', g.expires_at
 FROM json_each(?1) v CROSS JOIN grants g ON g.id = v.key -- in this order: grants are many

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// findLasting finds the grant that an assertion has live longer, with the last use of its client.
+// findLasting finds the grant that an assertion extends, with the last use of its client.
 var (
 	findLasting         = "SELECT " + lastingColumns + lastingGrant(false)
 	findLastingOfPerson = "SELECT " + lastingColumns + ", " + of("u", column.UserColumns) + lastingGrant(true)
@@ -27,13 +27,13 @@ func lastingGrant(person bool) string {
 	}.From() + " LIMIT 1"
 }
 
-// of writes the columns of one of several tables.
+// of qualifies columns with the name of their table.
 func of(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
-// lastingAsserted spends an assertion that has a grant live longer. ErrNotFound, and nothing is changed:
-// there is none, or something speaks against it.
+// lastingAsserted uses up an assertion and extends its grant. It returns ErrNotFound, and changes
+// nothing, if there is no such grant or a condition fails.
 func lastingAsserted(c *conn, a storage.AssertionGrant) (out storage.AssertionOutcome, err error) {
 	var grant column.GrantRow
 	var user column.UserRow

@@ -13,10 +13,10 @@ import (
 const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
 
-// Migrate applies the steps that are missing, each in a transaction of its own, or makes a new
-// database as it is after all of them. BEGIN IMMEDIATE is the lock: of several processes one applies
-// a step and the others find it applied. No step is put off: operators hardly ever replace one of
-// several servers on one file at a time.
+// Migrate applies the missing steps, each in its own transaction, or creates a new database with
+// all of them. BEGIN IMMEDIATE is the lock: one of several processes applies a step, and the others
+// find it applied. It defers no step, because several servers on one file are rarely upgraded one
+// at a time.
 func (s *Store) Migrate(ctx context.Context) error {
 	journal := migrations.Journal{Log: s.log}
 	defer journal.Close()
@@ -38,10 +38,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 // MigrateNow is Migrate.
 func (s *Store) MigrateNow(ctx context.Context) error { return s.Migrate(ctx) }
 
-// Tend implements storage.Housekeeping. Nothing is put off.
+// Tend implements storage.Housekeeping. No work is deferred.
 func (s *Store) Tend(context.Context) error { return nil }
 
-// step applies the first step that is due, to a new database all, and returns what it has applied.
+// step applies the first missing step, or all steps to a new database, and returns the applied
+// steps.
 func (s *Store) step(c *conn) ([]migrations.Step, error) {
 	if _, err := c.exec(versionTable); err != nil {
 		return nil, err
@@ -66,9 +67,9 @@ func (s *Store) step(c *conn) ([]migrations.Step, error) {
 	return due, s.apply(c, script, applied, due)
 }
 
-// apply runs a script, which does what the steps do, and notes them as applied.
+// apply runs a script with the effect of the steps, and records them as applied.
 func (s *Store) apply(c *conn, script string, applied migrations.Applied, steps []migrations.Step) error {
-	c.dirty = true // the script is run behind the connection's back
+	c.dirty = true // the script bypasses exec
 	if _, err := c.c.ExecContext(context.Background(), script); err != nil {
 		return fmt.Errorf("up to step %d: %w", steps[len(steps)-1].Version, err)
 	}
@@ -89,8 +90,7 @@ func (s *Store) apply(c *conn, script string, applied migrations.Applied, steps 
 	return nil
 }
 
-// MigrationStatus lists the steps of this version, and those that only the
-// database knows.
+// MigrationStatus lists the steps of this version, and steps that only the database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
 	return migrations.Merge(s.steps, got), err
@@ -134,7 +134,7 @@ func applied(c *conn) (out migrations.Applied, err error) {
 		return st, err
 	}, "SELECT version, name, applied_at FROM schema_version ORDER BY version")
 	if err != nil || len(out.Steps) == 0 {
-		return out, err // the first step makes the settings
+		return out, err // the first step creates the settings
 	}
 	var note []byte
 	err = ignore(c.one([]any{&note}, "SELECT value FROM settings WHERE name = 'schema_needs'"), storage.ErrNotFound)

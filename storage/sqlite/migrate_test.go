@@ -35,7 +35,7 @@ func TestEightOpenersOfOneNewFile(t *testing.T) {
 	wg.Wait()
 }
 
-// A new database is one line of the log, an upgrade one for each step.
+// A new database logs one line, an upgrade one for each step.
 func TestMigrationLog(t *testing.T) {
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -70,8 +70,8 @@ func TestMigrationLog(t *testing.T) {
 	}
 }
 
-// A replica of this version goes on, and starts again, while a newer one has added what
-// this version need not know.
+// A replica of this version keeps running, and restarts, after a newer one has added optional
+// schema.
 func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s := open(t, path)

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Who puts another database in the place of one locks a file beside it meanwhile, in which a database that is
-// opened looks. So neither a server nor a command goes on with a file that has no name any more.
+// A process that replaces a database locks a file beside it, and every process that opens the
+// database checks that lock. So neither a server nor a command keeps using a file that was
+// replaced.
 
 func movingPath(database string) string { return database + "-moving" }
 
-// claim takes the database at path for this process, to put another in its place. ErrLocked, wrapped, while a
-// server or another claim has it.
+// claim reserves the database at path, so that this process can replace it. It returns a wrapped
+// ErrLocked while a server or another claim has it.
 func claim(path string) (release func(), err error) {
 	name := movingPath(path)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
@@ -22,11 +23,11 @@ func claim(path string) (release func(), err error) {
 		return nil, err
 	}
 	release = func() {
-		_ = os.Remove(name) // first, so that nobody locks a file without a name
+		_ = os.Remove(name) // before the unlock, so that nobody locks a deleted file
 		_ = f.Close()
 	}
 	locked := lockByte(f, 0)
-	opened, err := f.Stat() // once it is locked: until then the one before may have removed it
+	opened, err := f.Stat() // after the lock: the previous holder may have removed it until then
 	named, statErr := os.Stat(name)
 	if !locked || err != nil || statErr != nil || !os.SameFile(opened, named) {
 		return nil, errors.Join(err, f.Close(), fmt.Errorf("%w, to put another in its place", ErrLocked))
@@ -42,7 +43,7 @@ func claim(path string) (release func(), err error) {
 	return release, nil
 }
 
-// settled returns ErrLocked, wrapped, while another process puts a database in the place of that at path.
+// settled returns a wrapped ErrLocked while another process replaces the database at path.
 func settled(path string) error {
 	f, err := os.Open(movingPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +59,8 @@ func settled(path string) error {
 	return nil
 }
 
-// stays marks a database that was replaced since it was opened: what is written to it is lost.
+// stays records that the database was replaced since it was opened, so that all writes to it are
+// lost.
 func (s *Store) stays() {
 	err := settled(s.path)
 	if err == nil {
@@ -69,8 +71,8 @@ func (s *Store) stays() {
 	}
 }
 
-// inPlace returns an error when the file that is open is no longer the one at the path. A server could go on
-// without a fault until its end, and all would be gone then.
+// inPlace returns an error if the open file is no longer the file at the path. Otherwise a server
+// could run without an error until it stops, and then lose all data.
 func (s *Store) inPlace() error {
 	now, err := os.Stat(s.path)
 	switch {

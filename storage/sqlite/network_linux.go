@@ -5,7 +5,8 @@ import (
 	"syscall"
 )
 
-// networkType names a type of file system that other hosts mount too (statfs(2)), and returns "" for any other.
+// networkType names a file system type that other hosts can also mount (statfs(2)), and returns ""
+// for others.
 func networkType(magic uint32) string {
 	switch magic {
 	case 0x6969:
@@ -24,9 +25,10 @@ func networkType(magic uint32) string {
 	return ""
 }
 
-// NetworkFileSystem names the network file system on which a database at path is or would be, and returns "" for a
-// local one. SQLite's WAL is memory that all processes share, so they must be on one host; and locks on such
-// file systems are often not what they promise (sqlite.org/wal.html, sqlite.org/faq.html#q5). Amazon EFS is NFS.
+// NetworkFileSystem names the network file system of a database path, which need not exist, and
+// returns "" for a local one. SQLite's WAL uses memory shared by all processes, so they must be on
+// one host. Locks on such file systems are also often unreliable (sqlite.org/wal.html,
+// sqlite.org/faq.html#q5). Amazon EFS is NFS.
 func NetworkFileSystem(path string) string {
 	if path == Memory {
 		return ""
@@ -34,7 +36,8 @@ func NetworkFileSystem(path string) string {
 	return networkType(fileSystem(path))
 }
 
-// fileSystem returns the type of the file system of path, or of its nearest directory that exists. 0: unknown.
+// fileSystem returns the file system type of path, or of its nearest existing directory. 0:
+// unknown.
 func fileSystem(path string) uint32 {
 	var about syscall.Statfs_t
 	for at := path; ; at = filepath.Dir(at) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// RU-09: a network file system is known by its type, also for a database that is not there yet.
+// RU-09: a network file system is recognised by its type, also for a database that does not exist
+// yet.
 func TestNetworkFileSystem(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "not", "yet", "a.db")
 	if got := NetworkFileSystem(file); got != "" {

@@ -2,7 +2,7 @@
 
 package sqlite
 
-// NetworkFileSystem names the network file system on which a database at path is or would be. It knows none here.
+// NetworkFileSystem names the network file system of a database path. On this system it knows none.
 func NetworkFileSystem(string) string { return "" }
 
 // freeSpace returns -1: unknown.

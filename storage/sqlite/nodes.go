@@ -10,14 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// The nodes n and p that are cut, or have one above them that is.
+// The conditions that the nodes n and p, or a node above them, are cut.
 var (
 	nodeIsCut   = column.NodeIsCut("n", "instr")
 	parentIsCut = column.NodeIsCut("p", "instr")
 )
 
-// addNode stores the node ?1 of the grant ?2 below the node ?3, while nothing speaks against it. It
-// counts and stores in one statement.
+// addNode stores the node ?1 of the grant ?2 below the node ?3, if all conditions hold. It counts
+// and stores in one statement.
 var addNode = `INSERT INTO nodes (id, grant_id, parent_id, name, scopes, created_at, expires_at, depth, above)
 SELECT ?1, g.id, ?3, ?4, ?5, ?6, ?7, coalesce(p.depth, 0) + 1, coalesce(p.above || p.id || ' ', '')
 FROM grants g LEFT JOIN nodes p ON p.id = ?3 AND p.grant_id = g.id
@@ -50,7 +50,7 @@ func (s *Store) AddNode(ctx context.Context, n storage.Node) (storage.Node, erro
 	return n, err
 }
 
-// refuseNode names the cause for which a node was not stored.
+// refuseNode returns why a node was not stored.
 func refuseNode(c *conn, n storage.Node) error {
 	var p column.NodePlace
 	var grant column.GrantRow

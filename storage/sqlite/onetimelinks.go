@@ -40,7 +40,7 @@ func (s *Store) PutLink(ctx context.Context, l storage.OneTimeLink, now time.Tim
 	})
 }
 
-// linkable is nil when an account can be made, or be got back into, by a link.
+// linkable returns nil if the account of a link can be created or recovered.
 func linkable(c *conn, l storage.OneTimeLink) error {
 	var taken, live bool
 	err := c.one([]any{&taken, &live}, `SELECT EXISTS (SELECT 1 FROM users WHERE name_key = ?),
@@ -140,7 +140,7 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 	return out, err
 }
 
-// addPasskey adds the passkey of a person who is there and not disabled, if there is one.
+// addPasskey adds a passkey, unless it is nil, to an account that exists and is enabled.
 func addPasskey(c *conn, w *storage.Way) error {
 	if w == nil {
 		return nil

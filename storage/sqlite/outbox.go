@@ -40,8 +40,8 @@ func (s *Store) PutDelivery(ctx context.Context, d storage.Delivery) error {
 	})
 }
 
-// TakeDelivery implements storage.Outbox. Servers ask every few seconds, so that it writes only when
-// there is something.
+// TakeDelivery implements storage.Outbox. Servers call it every few seconds, so it writes only if a
+// delivery is waiting.
 func (s *Store) TakeDelivery(
 	ctx context.Context, receiver string, now, until time.Time,
 ) (storage.Delivery, error) {

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// putPause stores a pause while its person has room for one more. The pause that is there stays.
+	// putPause stores a pause if its user has room. An existing pause stays.
 	putPause = "INSERT INTO pauses (" + column.PauseRead + `)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
 WHERE EXISTS (SELECT 1 FROM pauses WHERE id = ?1 AND paused_at IS NOT NULL)
 	OR (SELECT count(*) FROM pauses WHERE user_id = ?2 AND paused_at IS NOT NULL) < ?8
 ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_at)`
 
-	// holdsBack is the condition of the pauses that hold a client back: that of its application, with an id, and
-	// those that were begun by it. See heldBack for the parameters.
+	// holdsBack is the condition for pauses that apply to a client: its application's, by id, and
+	// those that began with it. heldBack returns the parameters.
 	holdsBack = "(id = ? OR user_id = ? AND resource = ? AND client_id = ?) AND paused_at IS NOT NULL"
 
-	// notPaused is the condition of an approval that its application is not paused.
+	// notPaused is the condition that the application of an approval is not paused.
 	notPaused = `
 	AND NOT EXISTS (SELECT 1 FROM pauses WHERE ` + holdsBack + ")"
 
@@ -85,7 +85,7 @@ func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) 
 	})
 }
 
-// resume ends the pause of an application, and the pause of each of its grants.
+// resume ends the pause of an application, and of each of its grants.
 func resume(c *conn, userID, resource string, app column.Application, now time.Time) error {
 	return all(
 		endPause(c, userID, resource, app),
@@ -94,20 +94,22 @@ func resume(c *conn, userID, resource string, app column.Application, now time.T
 	)
 }
 
-// endPause deletes the pause of an application. A client that has changed its name since is found by its id.
+// endPause deletes the pause of an application. A client that has changed its name is found by its
+// id.
 func endPause(c *conn, userID, resource string, app column.Application) func() error {
 	return run(c, `DELETE FROM pauses WHERE user_id = ? AND resource = ?
 		AND (application = ? OR client_id IN (SELECT value FROM json_each(?)))`,
 		userID, resource, app.Key, column.List(app.Clients))
 }
 
-// endPauses deletes the pauses of the person of a selection; of one without a person, none.
+// endPauses deletes the pauses of the user of a selection, and no pauses without a user.
 func endPauses(c *conn, sel storage.Selection) func() error {
 	return run(c, `DELETE FROM pauses WHERE user_id = ?1 AND ?1 <> '' AND ?2 IN ('', client_id) AND ?3 IN ('', resource)`,
 		sel.UserID, sel.ClientID, sel.Resource)
 }
 
-// storePause stores the pause of an application. A key for a program gets no second grant, and a machine has no person.
+// storePause stores the pause of an application. A program key gets no second grant, and a machine
+// has no user.
 func storePause(c *conn, g storage.Connection, app column.Application, now time.Time) error {
 	if g.ForProgram || g.UserID == "" {
 		return nil
@@ -116,7 +118,7 @@ func storePause(c *conn, g storage.Connection, app column.Application, now time.
 		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
 }
 
-// pauseOf returns the id of the pause that an approval must not find.
+// pauseOf returns the id of the pause that would prevent an approval.
 func pauseOf(c *conn, client *storage.Client, g storage.Grant) (string, error) {
 	if client != nil {
 		return storage.PauseID(g.UserID, client.Application(), g.Resource), nil
@@ -125,12 +127,12 @@ func pauseOf(c *conn, client *storage.Client, g storage.Grant) (string, error) {
 	return storage.PauseID(g.UserID, app.Key, g.Resource), err
 }
 
-// heldBack are the parameters of holdsBack for a grant and the id of the pause of its application.
+// heldBack returns the parameters of holdsBack for a grant and the id of its application's pause.
 func heldBack(pauseID string, g storage.Grant) []any {
 	return []any{pauseID, g.UserID, g.Resource, g.ClientID}
 }
 
-// isPaused reports whether a pause holds a grant back.
+// isPaused reports whether a pause applies to a grant.
 func isPaused(c *conn, pauseID string, g storage.Grant) (paused bool, err error) {
 	err = c.one([]any{&paused}, "SELECT EXISTS (SELECT 1 FROM pauses WHERE "+holdsBack+")", heldBack(pauseID, g)...)
 	return paused, err

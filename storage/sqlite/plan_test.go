@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AS-243: whether a helper is cut is asked of each node of a status list, which anybody may get: it looks at
-// the nodes of its grant that are cut, and not at all of them.
+// AS-243: for each node of a status list, which is public, the query checks whether it is cut. It
+// must read only the cut nodes of its grant, and not all of them.
 func TestCutNodesAreFoundByTheirIndex(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plan.db")
 	s, err := Open(t.Context(), path, Options{})

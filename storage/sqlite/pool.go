@@ -6,15 +6,15 @@ import (
 	"sync"
 )
 
-// pool holds the connections for reading. One is opened when all others are in use: each reads the
-// schema, which takes milliseconds, and keeps it in memory.
+// pool holds the connections for reading. It opens one when all others are in use. Opening one
+// takes milliseconds, because it reads the schema, which it keeps in memory.
 type pool struct {
 	db     *sql.DB
 	turns  chan struct{} // one for each connection
-	opened chan *conn    // those that are idle
+	opened chan *conn    // idle connections
 
 	once sync.Once
-	err  error // of closing
+	err  error // from closing
 }
 
 func newPool(db *sql.DB, size int) *pool {
@@ -42,7 +42,7 @@ func (p *pool) do(ctx context.Context, fn func(*conn) error) error {
 
 func (p *pool) use(ctx context.Context, fn func(*conn) error) (err error) {
 	var c *conn
-	defer func() { // also after a panic in fn: the others must not starve
+	defer func() { // also after a panic in fn, so that other callers do not starve
 		if c != nil {
 			p.opened <- c
 		}
@@ -58,7 +58,7 @@ func (p *pool) use(ctx context.Context, fn func(*conn) error) (err error) {
 	return fn(c)
 }
 
-// close waits for the reads that run.
+// close waits for running reads.
 func (p *pool) close() error {
 	p.once.Do(func() {
 		for range cap(p.turns) {

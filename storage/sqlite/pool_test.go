@@ -8,8 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestReadsShareAConnection: reads that follow each other use one connection; only those that run at
-// once open more.
+// TestReadsShareAConnection: sequential reads use one connection; only concurrent ones open more.
 func TestReadsShareAConnection(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), Options{})
 	if err != nil {
@@ -42,7 +41,7 @@ func TestReadsShareAConnection(t *testing.T) {
 	}
 }
 
-// OP-06: however many questions of operators run and wait, other reads go on.
+// OP-06: other reads proceed, however many administrators' queries run and wait.
 func TestQuestionsAreReadAside(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), Options{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// makeKey stores the grant of a key while its person has room for one more, and while nothing
-	// speaks against it, as an approval does. It counts and stores in one statement.
+	// makeKey stores the grant of a key if its user has room, and under the conditions of an
+	// approval. It counts and stores in one statement.
 	makeKey = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, upstream_id, given_agent, given_from, for_program, status_index)
 SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, '', '', ?9, ?9, ?10, s.upstream_id, s.agent, s.address, 1, ` + nextIndex + `
@@ -24,7 +24,7 @@ WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?5 AND NOT u.disabled AND NOT
 
 	listKeys = selectConnections + " AND g.for_program ORDER BY g.created_at DESC, g.id DESC"
 
-	// ofKey is the condition that the grant g is that of the key of client ?1.
+	// ofKey is the condition that the grant g belongs to the key of client ?1.
 	ofKey  = "for_program AND client_id = ?1 AND "
 	useKey = "UPDATE grants AS g SET rotated_at = ?2, used_from = coalesce(?3, used_from) WHERE " + ofKey
 )
@@ -89,7 +89,7 @@ func (s *Store) UseProgramKey(ctx context.Context, u storage.ProgramKeyUse) (g s
 	return g, err
 }
 
-// refuseKey names the cause for which a key gives nothing.
+// refuseKey returns why a key is not usable.
 func refuseKey(c *conn, u storage.ProgramKeyUse) error {
 	var row column.GrantRow
 	var cut bool

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// takeCode is the single use of a code: of N callers one changes the row (OAuth 2.1 §4.1.3,
-	// AS-90). All that the code is bound to stands in the condition (AS-49), a redirect URI only
-	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. A digest is all that
-	// stays of the code.
+	// takeCode uses up a code once: one of N callers changes the row (OAuth 2.1 §4.1.3, AS-90). Its
+	// condition checks all values that the code is bound to (AS-49), a redirect URI only if one is
+	// sent (§10.2, AS-92). So a wrong guess leaves the code unchanged. Only a digest of the code
+	// remains.
 	takeCode = `UPDATE grants AS g SET code_used_at = ?1, sweep_at = expires_at, code_hash = ?9, code_redirect = '', code_challenge = '', used_from = ?10,
 	generation = CASE WHEN ?7 IS NULL THEN 0 ELSE 1 END, refresh_hash = ?7, rotated_at = ?1, refresh_expires_at = min(?8, expires_at)
 WHERE code_hash = ?2 AND client_id = ?3 AND code_challenge = ?4 AND (?5 = '' OR code_redirect = ?5)
@@ -25,14 +25,14 @@ RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clients c WHERE c.
 	readCode = "SELECT " + column.GrantRead + `, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
 FROM grants g WHERE `
 
-	// isCut tells whether the grant g, its user or its client has been cut off.
+	// isCut is the condition that the grant g, its user or its client was revoked.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
 	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL) OR ` + column.IsCut + ")"
 )
 
 // RedeemCode implements storage.Redemptions.
 func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Redemption, err error) {
-	var refused error // decided and, for a second use, carried out: the transaction stands
+	var refused error // set after a decision, even if the grant was revoked: the transaction commits
 	err = s.write(ctx, "redeem code", func(c *conn) (err error) {
 		var row column.GrantRow
 		var used *int64
@@ -70,7 +70,7 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 	return out, err
 }
 
-// refuseCode names the cause, and revokes the grant of a code used a second time.
+// refuseCode returns why a code was refused, and revokes the grant of a code used a second time.
 func refuseCode(c *conn, r storage.RedeemCode) (g storage.Grant, refused, err error) {
 	where, arg := "code_hash = ? AND code_used_at IS NULL", any(r.Hash[:])
 	if r.GrantID != "" {
@@ -106,11 +106,11 @@ func storedCode(c *conn, where string, arg any) (code verdict.Code, err error) {
 	return code, err
 }
 
-// errUndecided cannot happen: no statement changes the row between two of one
-// transaction. It stands for a condition and a verdict that disagree.
+// errUndecided cannot happen, because no statement changes the row between two of one transaction.
+// It means that the condition and the verdict disagree.
 var errUndecided = errors.New("refused without a cause")
 
-// named hides the grant from a caller who has not shown that it is theirs.
+// named hides the grant from a caller who has not proved that it is theirs.
 func named(g storage.Grant, refused error) storage.Grant {
 	if errors.Is(refused, storage.ErrNotFound) || errors.Is(refused, storage.ErrMismatch) ||
 		errors.Is(refused, storage.ErrResource) {

@@ -36,7 +36,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 		if err != nil {
 			return err
 		}
-		// what versions that know no aliases show
+		// read by versions that know no aliases
 		_, err = c.exec("UPDATE resources SET name = ?, scopes = ?, dpop = ? WHERE alias_of = ?",
 			name, scopes, r.DPoP, r.URI)
 		if err != nil {

@@ -14,19 +14,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// Rehearsal is what is in a backup.
+// Rehearsal describes a backup.
 type Rehearsal struct {
-	Migration            int    // the last one of the schema that it has
-	Fingerprint          []byte // of the secret key that it belongs to; nil: of none yet
+	Migration            int    // its last schema step
+	Fingerprint          []byte // of its secret key; nil: not set yet
 	People, Applications int
 }
 
-// RehearsalName is the name of the copy that Rehearse makes. Its log and the like begin with it.
+// RehearsalName is the name of the copy made by Rehearse, and the prefix of its log files.
 const RehearsalName = "rehearsal.db"
 
-// Rehearse copies the backup file into the directory dir, has SQLite read all of it, and brings it to the
-// migrations of this program. ErrDamaged, wrapped, when it is not whole, and storage.ErrSchema when a newer
-// version wrote it. The copy stays.
+// Rehearse copies the backup file into the directory dir, lets SQLite read all of it, and migrates
+// it to this program's schema. It returns a wrapped ErrDamaged if the backup is damaged, and
+// storage.ErrSchema if a newer version wrote it. The copy stays.
 func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, err error) {
 	path := filepath.Join(dir, RehearsalName)
 	if err := copyDatabase(ctx, file, path); err != nil {
@@ -61,9 +61,9 @@ func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, er
 	})
 }
 
-// Restore puts a copy of the backup file in the place of the database at path and returns where that is kept,
-// "" when there was none. ErrLocked, wrapped, while a server or another process has it. At each moment the one
-// or the other is whole at path.
+// Restore replaces the database at path by a copy of the backup file. It returns where the old
+// database is kept, "" if there was none. It returns a wrapped ErrLocked while a server or another
+// process uses the database. At each moment, path contains one complete database.
 func Restore(ctx context.Context, file, path string, now time.Time) (kept string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func Restore(ctx context.Context, file, path string, now time.Time) (kept string
 	}
 	defer release()
 	putting := abs + ".restoring"
-	removeDatabase(putting) // of one that did not end
+	removeDatabase(putting) // of an interrupted restore
 	defer removeDatabase(putting)
 	if err := copyDatabase(ctx, file, putting); err != nil {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
@@ -85,7 +85,7 @@ func Restore(ctx context.Context, file, path string, now time.Time) (kept string
 	switch {
 	case err == nil:
 		kept, err = before, keep(ctx, abs, before)
-	case errors.Is(err, fs.ErrNotExist): // the operator moved it away, maybe without its log
+	case errors.Is(err, fs.ErrNotExist): // an administrator moved it away, maybe without its log
 		err = setAside(abs, before)
 	}
 	if err != nil {
@@ -97,9 +97,9 @@ func Restore(ctx context.Context, file, path string, now time.Time) (kept string
 	return kept, nil
 }
 
-// keep copies a database that is about to be replaced. What was committed to it and is in its log yet is
-// written into it first: SQLite would apply a log to whatever comes in its place. The log of a file that cannot
-// be read is copied with it, and taken away.
+// keep copies a database before it is replaced, after it writes the database's log into it.
+// Otherwise SQLite would apply the log to the replacement. If the file cannot be read, keep copies
+// the log with it, and removes it.
 func keep(ctx context.Context, path, kept string) error {
 	folded := fold(ctx, path)
 	if err := copyFile(ctx, path, kept); err != nil {
@@ -111,10 +111,11 @@ func keep(ctx context.Context, path, kept string) error {
 	return setAside(path, kept)
 }
 
-// setAside moves the log of the database at path beside kept: SQLite would apply it to the next one at path.
+// setAside moves the log of the database at path beside kept. Otherwise SQLite would apply it to
+// the next database at path.
 func setAside(path, kept string) error {
 	for _, suffix := range beside {
-		err := copyFile(context.Background(), path+suffix, kept+suffix) // a part of it is of no use to any of them
+		err := copyFile(context.Background(), path+suffix, kept+suffix) // an incomplete log is of no use
 		if err == nil {
 			err = os.Remove(path + suffix)
 		}
@@ -125,7 +126,7 @@ func setAside(path, kept string) error {
 	return nil
 }
 
-// copyDatabase copies a database that nobody writes, with what is in its log.
+// copyDatabase copies a database without writers, with the content of its log.
 func copyDatabase(ctx context.Context, from, to string) error {
 	if err := copyFile(ctx, from, to); err != nil {
 		return err
@@ -140,7 +141,7 @@ func copyDatabase(ctx context.Context, from, to string) error {
 	return fold(ctx, to)
 }
 
-// fold writes the log of a database into it, and leaves none.
+// fold writes the log of a database into it, and removes the log.
 func fold(ctx context.Context, path string) error {
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -157,8 +158,8 @@ func fold(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// copyFile makes a new file that only its owner can read: the user that the directory belongs to, where root runs
-// this. fs.ErrExist when there is one. A copy that was stopped is removed.
+// copyFile creates a file that only its owner can read. If root runs it, the owner is the
+// directory's owner. It returns fs.ErrExist if the file exists. It removes an interrupted copy.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -178,10 +179,10 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	return err
 }
 
-// copyBuffer is how much is copied at once, in bytes.
+// copyBuffer is the size of the copy buffer in bytes.
 const copyBuffer = 1 << 20
 
-// stoppable is a reader until its context ends.
+// stoppable is a reader that fails once its context ends.
 type stoppable struct {
 	ctx context.Context
 	io.Reader

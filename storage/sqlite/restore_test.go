@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// crashed is a database whose last row is in its log yet, as a server leaves it that was killed.
+// crashed returns a database whose last row is only in its log, as after a killed server.
 func crashed(t *testing.T, row string) (path string) {
 	t.Helper()
 	living := filepath.Join(t.TempDir(), "living.db")
@@ -35,7 +35,7 @@ func crashed(t *testing.T, row string) (path string) {
 	return path
 }
 
-// row is what a database remembers.
+// row returns the value that a database remembers.
 func row(t *testing.T, path string) string {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -80,7 +80,8 @@ func TestRestoreLosesNothing(t *testing.T) {
 	}
 }
 
-// An operator who moves a lost database away may leave its log, which SQLite would apply to the backup.
+// An administrator who moves a lost database away may leave its log, which SQLite would apply to
+// the backup.
 func TestRestoreBesideLogOfAnother(t *testing.T) {
 	path, backup := crashed(t, "new"), crashed(t, "old")
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
@@ -102,7 +103,7 @@ func TestRestoreBesideLogOfAnother(t *testing.T) {
 	}
 }
 
-// A server that opened a database before another was put in its place, and attends only then, is not ready.
+// A server whose database is replaced between Open and Attend is not ready.
 func TestReplacedWhileOpened(t *testing.T) {
 	path := crashed(t, "old")
 	s, err := Open(t.Context(), path, Options{})
@@ -121,7 +122,8 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
-// A server whose database is deleted goes on with a file that has no name: it says so while the file can be saved.
+// A server whose database is deleted keeps using a file without a name. It must report this while
+// the file can still be saved.
 func TestDeletedUnderServer(t *testing.T) {
 	path := crashed(t, "row")
 	s, err := Open(t.Context(), path, Options{})
@@ -146,7 +148,8 @@ func TestDeletedUnderServer(t *testing.T) {
 	}
 }
 
-// usedPath makes the test binary another process that uses a database, as usedAs says, until it is killed.
+// usedPath turns the test binary into another process that uses a database, as usedAs says, until
+// it is killed.
 const usedPath, usedAs = "MCP_AUTHD_SQLITE_USED", "MCP_AUTHD_SQLITE_USED_AS"
 
 func occupy(path, as string) {
@@ -204,7 +207,7 @@ func TestReplacedByOneAlone(t *testing.T) {
 	}
 }
 
-// ending is a context that ends once it has been asked so many times.
+// ending is a context that ends after a number of calls to Err.
 type ending struct {
 	context.Context
 	left int
@@ -217,7 +220,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// A copy that is stopped on its way is removed.
+// An interrupted copy is removed.
 func TestCopyIsStopped(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
 	if err := os.WriteFile(from, make([]byte, 3*copyBuffer), 0o600); err != nil {

@@ -14,15 +14,16 @@ const (
 	readNumbered = "SELECT " + column.GrantRead + ", " + column.NumberedColumns + ", " + isCut + `,
 	(SELECT last_used_at FROM clients c WHERE c.id = client_id) FROM grants g WHERE id = ?`
 
-	// takeNumbered is the compare-and-swap of rotation: of N callers one finds the generation
-	// as it was, and every use makes a new one (OAuth 2.1 §4.3.1, AS-94). It changes no indexed column.
+	// takeNumbered is the compare-and-swap of rotation: one of N callers finds the expected
+	// generation, and every use makes a new one (OAuth 2.1 §4.3.1, AS-94). It changes no indexed
+	// column.
 	takeNumbered = `UPDATE grants SET generation = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = ?5, used_from = coalesce(?7, used_from)
 WHERE id = ?1 AND generation = ?6`
 )
 
 // RotateRefresh implements storage.Redemptions.
 func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out storage.Rotation, err error) {
-	var refused error // decided and, for reuse, carried out: the transaction stands
+	var refused error // set after a decision, even if the grant was revoked: the transaction commits
 	err = s.write(ctx, "rotate refresh token", func(c *conn) (err error) {
 		switch t := r.Token.(type) {
 		case storage.NumberedRefresh:
@@ -38,8 +39,8 @@ func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out
 	return out, err
 }
 
-// rotateNumbered rotates a token, repeats the reply of a rotation within its grace, and
-// otherwise names the cause; reuse revokes the grant.
+// rotateNumbered rotates a token, repeats the reply of a rotation within its grace, or returns why
+// it was refused. Reuse revokes the grant.
 func rotateNumbered(
 	c *conn, t storage.NumberedRefresh, r storage.RotateRefresh,
 ) (out storage.Rotation, refused, err error) {
@@ -71,8 +72,8 @@ func rotateNumbered(
 	return out, nil, touchClient(c, r.ClientID, used, r.Now)
 }
 
-// carryOut revokes the grant of what was used again. It shows the grant only to a
-// caller to whom the token belongs.
+// carryOut revokes the grant of a reused code or token. It returns the grant only to a caller who
+// owns the token.
 func carryOut(c *conn, refused error, g storage.Grant, now time.Time) (storage.Grant, error) {
 	if errors.Is(refused, storage.ErrSpent) {
 		g.RevokedAt, g.RevokedBy = column.Time(column.Millis(now)), storage.ByReuse

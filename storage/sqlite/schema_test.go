@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write migrations/schema/sqlite.sql")
 
-// TestSchemaOfNewDatabases: a new database is, word for word, what the steps one by one come to.
+// TestSchemaOfNewDatabases: a new database has exactly the schema that the steps produce one by
+// one.
 func TestSchemaOfNewDatabases(t *testing.T) {
 	stepped := stepByStep(t)
 	script := fmt.Sprintf("-- steps 1 to %d\n", len(stepped.steps)) +
@@ -54,8 +55,8 @@ func stepByStep(t *testing.T) *Store {
 	return s
 }
 
-// dump returns the statements that make a database: tables, what stands in them, then what refers to them.
-// A script leaves out what notes the steps; a dump leaves out when.
+// dump returns the statements that create a database: tables, their rows, then indexes and
+// triggers. A script omits the record of applied steps; a dump omits only their times.
 func dump(t *testing.T, s *Store, script bool) string {
 	t.Helper()
 	var tables, others, rows []string
@@ -67,7 +68,7 @@ func dump(t *testing.T, s *Store, script bool) string {
 			continue
 		case script && name == "schema_version":
 			continue
-		case !strings.HasPrefix(name, "sqlite_"): // SQLite makes its own
+		case !strings.HasPrefix(name, "sqlite_"): // SQLite creates its own
 			tables = append(tables, statement)
 		}
 		where := ""
@@ -83,7 +84,7 @@ func dump(t *testing.T, s *Store, script bool) string {
 	return strings.Join(slices.Concat(tables, rows, others), "\n")
 }
 
-// columns are those of a table, without times at which steps were applied.
+// columns returns the columns of a table, without the times of applied steps.
 func columns(t *testing.T, s *Store, table string) (out []string) {
 	t.Helper()
 	for _, c := range cells(t, s, "SELECT name FROM pragma_table_info('"+table+"') WHERE name <> 'applied_at'") {

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// A search looks at as many rows as it is allowed, and lower is that of ASCII letters.
+// A search reads at most a given number of rows. SQLite's lower only folds ASCII letters.
 const (
 	searchUsers = "SELECT " + column.UserColumns + " FROM (SELECT " + column.UserColumns + `, name_key FROM users
 	WHERE name_key > ?1 ORDER BY name_key LIMIT ?2)
@@ -60,7 +60,7 @@ func (s *Store) SearchClients(
 	return out, next, err
 }
 
-// scanned is the key of the last row that a search has looked at; "" when there is none behind it.
+// scanned returns the key of the last row that a search has read, "" if no row follows it.
 func scanned(c *conn, query, after string, scan int) (string, error) {
 	keys, err := each(c, func(row scanner) (key string, err error) {
 		err = row.Scan(&key)

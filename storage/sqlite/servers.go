@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// What the servers of one file know of each other: each locks one byte of a file beside the
-// database. The kernel takes a lock away when its process ends, however it ends. No server waits
-// for a lock, so commands and the start after a crash are never stopped.
+// The servers of one file detect each other by locks: each locks one byte of a file beside the
+// database. The kernel releases a lock when its process ends in any way. No server waits for a
+// lock, so commands and restarts after a crash are never blocked.
 
-// mostServers is how many servers of one file can be told apart.
+// mostServers is how many servers of one file can be distinguished.
 const mostServers = 16
 
 func serversPath(database string) string { return database + "-servers" }
 
-// Attend tells the other servers of this file of this one, until Close, and returns their
-// processes. A second server is not refused: at a restart the old one may still be finishing.
-// It logs a warning for a file on a network file system.
+// Attend makes this server visible to the other servers of the file until Close, and returns their
+// processes. A second server is not refused, because the old one may still be stopping during a
+// restart. It logs a warning for a file on a network file system.
 func (s *Store) Attend() (others []string, err error) {
 	if s.path == Memory || s.attendance != nil {
 		return nil, nil
@@ -39,7 +39,7 @@ func (s *Store) Attend() (others []string, err error) {
 	return holders(f), nil
 }
 
-// Servers returns the processes of other servers that use the database at path. It makes no file.
+// Servers returns the processes of other servers that use the database at path. It creates no file.
 func Servers(path string) ([]string, error) {
 	f, err := os.Open(serversPath(path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,8 +52,8 @@ func Servers(path string) ([]string, error) {
 	return holders(f), nil
 }
 
-// holders returns the processes that hold a byte; this one is not among them. Those of another
-// container have no number here.
+// holders returns the other processes that hold a byte. Processes of another container have no
+// number here.
 func holders(f *os.File) (processes []string) {
 	for slot := range int64(mostServers) {
 		pid, held := holder(f, slot)

@@ -4,8 +4,8 @@ package sqlite
 
 import "os"
 
-// lockByte does nothing where this system's locks are not known.
+// lockByte does nothing on systems whose locks are not supported.
 func lockByte(*os.File, int64) bool { return true }
 
-// holder finds no other process where this system's locks are not known.
+// holder finds no process on systems whose locks are not supported.
 func holder(*os.File, int64) (pid int, held bool) { return 0, false }

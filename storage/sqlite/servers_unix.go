@@ -14,7 +14,7 @@ func lockByte(f *os.File, at int64) bool {
 	return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &l) == nil
 }
 
-// holder is the other process that has the lock of one byte.
+// holder returns the other process that has the lock of one byte.
 func holder(f *os.File, at int64) (pid int, held bool) {
 	l := syscall.Flock_t{Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: at, Len: 1}
 	if err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &l); err != nil || l.Type == syscall.F_UNLCK {

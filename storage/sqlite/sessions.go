@@ -14,15 +14,16 @@ SELECT ?1, id, ?3, ?4, ?5, (SELECT id FROM home_session), ?7, ?8, ?9, ?10, ?11 F
 WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12) AND (?13 IS NULL OR coalesce(stopped_at, 0) < ?13)
 	AND (EXISTS (SELECT 1 FROM home_session) OR ?6 IS NULL AND NOT EXISTS (` + column.HomeIdentity + "?2))"
 
-// homeSession is the session at a provider on which a session of the user ?2 rests: ?6 where it is named,
-// of an account that began at a provider one there: of a sign-in rather than a linked one, which lives
-// until the next is linked.
+// homeSession selects the provider session that a session of the user ?2 depends on: ?6 if it is
+// given. In an account that began at a provider, it must be a session there. Sign-in sessions are
+// preferred to linked ones, which live until the next is linked.
 const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.ended_at IS NULL AND (?6 IS NULL OR p.id = ?6)
 	AND (EXISTS (` + column.HomeIdentity + "?2 AND h.connector = p.connector AND h.subject = p.subject) OR ?6 IS NOT NULL AND NOT EXISTS (" +
 	column.HomeIdentity + `?2))
 ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
-// wouldRest finds the session on which one of the user ?1 would rest, and whether the account needs one.
+// wouldRest selects the session that a session of the user ?1 would depend on, and whether the
+// account needs one.
 const wouldRest = `SELECT (SELECT p.id FROM upstreams p WHERE p.user_id = ?1 AND p.ended_at IS NULL
 	AND EXISTS (` + column.HomeIdentity + `?1 AND h.connector = p.connector AND h.subject = p.subject)
 	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1), EXISTS (` + column.HomeIdentity + "?1)"

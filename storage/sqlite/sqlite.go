@@ -1,10 +1,9 @@
-// Package sqlite keeps the store in one SQLite file: the default, for a single
-// process of the server. It needs no C compiler.
+// Package sqlite stores everything in one SQLite file. It is the default, for a single server
+// process, and needs no C compiler.
 //
-// All writes go through one connection and one goroutine (see writer.go), which
-// commits what has gathered meanwhile in one transaction: full durability then
-// costs one fsync for many verbs. Reads have connections of their own and never
-// wait for a write. Other processes (the command line) may use the same file.
+// All writes go through one connection and one goroutine (see writer.go). It commits all waiting
+// verbs in one transaction, so full durability costs one fsync for many verbs. Reads have their own
+// connections and never wait for a write. Other processes (the command line) may use the same file.
 package sqlite
 
 import (
@@ -28,40 +27,39 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Memory is the path of a database that lives and dies with its Store.
+// Memory is the path of a database in memory that ends with its Store.
 const Memory = ":memory:"
 
 // Options are the options of Open.
 type Options struct {
 	Now         func() time.Time // stamps migrations; nil: time.Now
 	Logger      *slog.Logger     // nil: silent
-	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
+	SkipMigrate bool             // do not change the schema; Ready reports whether it fits
 
-	upTo int // the last step; 0: all
+	upTo int // the last step to apply; 0: all
 }
 
 // Store is a storage.Store in SQLite.
 type Store struct {
 	writer *writer
 	reads  *pool // nil: reads go through the writer (a database in memory)
-	asides *pool // for what storage.Aside marks; nil where reads is
+	asides *pool // for contexts marked by storage.Aside; nil if reads is
 	steps  []migrations.Step
 	now    func() time.Time
 	log    *slog.Logger
 
 	path       string      // Memory, or absolute
-	file       os.FileInfo // of it, when it was opened
-	attendance *os.File    // where this server has locked its byte; nil: it has not
+	file       os.FileInfo // of the file when it was opened
+	attendance *os.File    // locked by this server; nil: Attend was not called
 
-	damage atomic.Pointer[error] // what a verb has found broken
+	damage atomic.Pointer[error] // damage found by a verb
 }
 
 var _ storage.Store = (*Store)(nil)
 
-// Open opens or creates the database at path and migrates it. A file that it
-// creates is readable by the owner alone. storage.ErrSchema, wrapped, when the file
-// was written by a newer version; ErrDamaged, ErrLocked, ErrReadOnly and ErrFull say what is
-// wrong with the file.
+// Open opens or creates the database at path and migrates it. Only the owner can read a new file.
+// It returns a wrapped storage.ErrSchema if a newer version wrote the file. ErrDamaged, ErrLocked,
+// ErrReadOnly and ErrFull describe a problem of the file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -134,8 +132,8 @@ func openPool(driver, name string, size int) (*pool, error) {
 	return newPool(r, size), nil
 }
 
-// create makes the file before SQLite does, because SQLite would let the umask
-// decide who reads it; the journal files take its mode and its owner.
+// create creates the file before SQLite does, because SQLite would let the umask decide who can
+// read it. The journal files inherit its mode and owner.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
@@ -150,7 +148,7 @@ func create(path string) error {
 	return f.Close()
 }
 
-// fileURI quotes what is special in a SQLite URI file name: %, ? and #.
+// fileURI escapes the special characters of an SQLite URI file name: %, ? and #.
 func fileURI(abs string) string {
 	p := filepath.ToSlash(abs)
 	if !strings.HasPrefix(p, "/") {
@@ -171,8 +169,8 @@ func dsn(name string, readOnly bool) string {
 	return name + "?" + q.Encode()
 }
 
-// write runs fn as one verb in a transaction; when it returns nil, the change is
-// durable. What names the verb in an error.
+// write runs fn as one verb in a transaction. If it returns nil, the change is durable. what names
+// the verb in an error.
 func (s *Store) write(ctx context.Context, what string, fn func(c *conn) error) error {
 	return s.found(wrap(what, s.writer.do(ctx, fn)))
 }
@@ -188,7 +186,7 @@ func (s *Store) read(ctx context.Context, what string, fn func(c *conn) error) e
 	return s.found(wrap(what, s.reads.do(ctx, fn)))
 }
 
-// found remembers that the file is damaged: what a verb has met, others have not.
+// found remembers that the file is damaged, because other verbs may not notice it.
 func (s *Store) found(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		s.damage.CompareAndSwap(nil, &err)
@@ -196,7 +194,7 @@ func (s *Store) found(err error) error {
 	return err
 }
 
-// Close ends the verbs that run and closes the database.
+// Close waits for running verbs and closes the database.
 func (s *Store) Close() error {
 	err := s.writer.close()
 	for _, p := range []*pool{s.reads, s.asides} {

@@ -40,7 +40,7 @@ func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable) }
 
 func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable) }
 
-// openEditable opens an empty store, and returns what changes its rows by SQL.
+// openEditable opens an empty store, and returns a function that changes its rows by SQL.
 func openEditable(t *testing.T) (storage.Store, func(query string, args ...any)) {
 	s := open(t, filepath.Join(t.TempDir(), "db"))
 	return s, func(query string, args ...any) {

@@ -10,11 +10,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// sweeps remove what can no longer matter, ?1 being now and ?2 the limit. Grants go in the
-// order of their ends: first tokens of those that ended longest ago, then, by sweepGrants, these
-// grants as far as they have no tokens left. Both statements look at the first of them alone; one that looked
-// for any grant without tokens would go through the whole backlog each time. Grants that have
-// tokens have several as a rule, so a quarter as many are looked at.
+// sweeps remove records that no longer matter; ?1 is now and ?2 the limit.
+//
+// Grants are removed in the order of their end. First go the tokens of the grants that ended
+// longest ago, and then, in sweepGrants, those grants if they have no tokens left. Both statements
+// read only the first grants. A search for any grant without tokens would read the whole backlog
+// each time. Grants usually have several tokens, so the limit on grants is a quarter.
 var sweeps = [...]string{
 	"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= ?1 LIMIT ?2)",
 	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM
@@ -66,8 +67,7 @@ const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM
 	WHERE NOT EXISTS (SELECT 1 FROM refresh_tokens t WHERE t.grant_id = g.id))
 RETURNING id, CASE WHEN for_program THEN client_id ELSE '' END`
 
-// sweepGrants removes grants with their last calls, and with those of keys for programs their
-// clients.
+// sweepGrants removes grants with their last calls, and the clients of program keys.
 func sweepGrants(c *conn, before int64, limit int) (int64, error) {
 	type grant struct{ id, key string }
 	gone, err := each(c, func(row scanner) (g grant, err error) {
@@ -92,8 +92,8 @@ func sweepGrants(c *conn, before int64, limit int) (int64, error) {
 	return int64(len(gone)), err
 }
 
-// sweepOverflow removes the oldest deliveries to receivers for which too many wait, and leaves events
-// that say so.
+// sweepOverflow removes the oldest deliveries of receivers with too many, and stores events about
+// it.
 func sweepOverflow(c *conn, now int64, limit int) (int64, error) {
 	receiver := func(row scanner) (r string, err error) {
 		err = row.Scan(&r)
@@ -113,15 +113,15 @@ func sweepOverflow(c *conn, now int64, limit int) (int64, error) {
 	return int64(len(lost)), nil
 }
 
-// sweeper removes up to limit records of one kind that can no longer matter.
+// sweeper removes up to limit records of one kind that no longer matter.
 type sweeper func(c *conn, before int64, limit int) (int64, error)
 
 func statement(query string) sweeper {
 	return func(c *conn, before int64, limit int) (int64, error) { return c.exec(query, before, limit) }
 }
 
-// The clients that are unused and have no grant, with their consents. The
-// operator's clients stay.
+// The unused clients without a grant, with their consents. Clients created by an administrator
+// stay.
 var (
 	forgetUnused = forget("last_used_at IS NULL AND created_at <= ?1", "created_at")
 	forgetIdle   = forget("last_used_at <= ?1", "last_used_at")
@@ -145,8 +145,8 @@ var buryAbandoned = "UPDATE clients SET " + column.Bury + "?1 WHERE id IN (SELEC
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 	SELECT hash FROM refresh_tokens WHERE sealed IS NOT NULL AND rotated_at <= ?1 LIMIT ?2)`
 
-// Sweep implements storage.Housekeeping. Each kind is a transaction of its own, so
-// that people's verbs come in between.
+// Sweep implements storage.Housekeeping. Each kind has its own transaction, so that other verbs can
+// run in between.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
 	limit = max(limit, 0)
 	one := func(before time.Time, sweep sweeper) {
@@ -192,11 +192,12 @@ func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err err
 	return out, err
 }
 
-// signInBytes is as much as a sign-in writes. On a full disk the rest of a page proves nothing.
+// signInBytes is the size of a sign-in's writes. On a full disk, a smaller write could still fit
+// into a page.
 const signInBytes = 16 << 10
 
-// Writable implements storage.Housekeeping. SQLite writes no page that stays as it is, so what
-// is written is another value each time.
+// Writable implements storage.Housekeeping. SQLite does not write unchanged pages, so the value
+// differs each time.
 func (s *Store) Writable(ctx context.Context) error {
 	value := make([]byte, signInBytes)
 	rand.Read(value) // never fails

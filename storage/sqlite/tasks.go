@@ -16,7 +16,7 @@ const (
 	listTasks = "SELECT " + column.TaskColumns + ` FROM tasks WHERE owner = ?1 AND expires_at > ?2
 	AND (?3 = '' OR created_at < ?4 OR created_at = ?4 AND name < ?3)
 ORDER BY created_at DESC, name DESC LIMIT ?5`
-	// changeTask is the single change of a version.
+	// changeTask changes a version once.
 	changeTask = `UPDATE tasks SET sealed = ?3, version = version + 1
 WHERE id = ?1 AND version = ?2 AND expires_at > ?4`
 )

@@ -18,7 +18,7 @@ const (
 	toolsOf      = "SELECT " + column.ToolColumns + " FROM tools WHERE resource = ? ORDER BY name LIMIT ?"
 	toolOf       = "SELECT " + column.ToolWithTexts + " FROM tools WHERE resource = ? AND name = ?"
 	offeredTools = "SELECT " + column.ToolColumns + " FROM tools WHERE offered IS NOT NULL ORDER BY resource, name LIMIT ?"
-	// acceptTool is the single end of an offer.
+	// acceptTool ends an offer once.
 	acceptTool = `UPDATE tools SET accepted = ?3, accepted_at = ?5, accepted_by = ?4,
 	accepted_text = CASE WHEN offered = ?3 THEN offered_text ELSE accepted_text END,
 	offered = NULL, offered_text = '', offered_at = 0
@@ -40,7 +40,7 @@ func (s *Store) SeeTools(
 			var row column.ToolRow
 			err := c.one(row.Dest(), seeTool, column.SeenTool(resource, name, seen[name], trust)...)
 			if errors.Is(err, storage.ErrNotFound) {
-				continue // it is known
+				continue // already known
 			}
 			if err != nil {
 				return err

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTroubleWithTheFileIsNamed: issue 11, 4.4. An operator is told whether to restore a
-// backup, to end a process, or to look at the rights.
+// TestTroubleWithTheFileIsNamed: issue 11, 4.4. The error tells an administrator whether to restore
+// a backup, end a process, or check the permissions.
 func TestTroubleWithTheFileIsNamed(t *testing.T) {
 	t.Run("no database", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "db")

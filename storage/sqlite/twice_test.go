@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// What a verb returns is that of its last run: a list has each record once, also when the verb
-// was run a second time because another one of its batch had to be undone. In a database in
-// memory that holds for verbs that only read, too.
+// A verb returns the result of its last run. A list has each record once, also if the verb ran a
+// second time because another verb of its batch was undone. In a database in memory, this also
+// holds for verbs that only read.
 func TestAVerbThatIsRunTwiceReturnsEachRecordOnce(t *testing.T) {
 	ctx := context.Background()
 	for _, path := range []string{Memory, filepath.Join(t.TempDir(), "db")} {
@@ -27,7 +27,7 @@ func TestAVerbThatIsRunTwiceReturnsEachRecordOnce(t *testing.T) {
 	}
 }
 
-// listing are verbs that list what seed stores, and return how many they list.
+// listing returns verbs that list the records of seed and return their number.
 func listing(ctx context.Context, s *Store) map[string]func() (int, error) {
 	return map[string]func() (int, error){
 		"TakeEvents":    func() (int, error) { l, err := s.TakeEvents(ctx, 10, time.Now()); return len(l), err },
@@ -40,7 +40,8 @@ func listing(ctx context.Context, s *Store) map[string]func() (int, error) {
 	}
 }
 
-// runTwice runs verbs in one batch with a later write that must be rolled back. It must run in a bubble.
+// runTwice runs verbs in one batch with a later write that must be rolled back. It must run in a
+// bubble.
 func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 	t.Helper()
 	release := hold(t, s)
@@ -68,7 +69,7 @@ func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 	wg.Wait()
 }
 
-// seed stores one record of each kind; of the two grants one is revoked.
+// seed stores one record of each kind, and two grants, one of them revoked.
 func seed(t *testing.T, s *Store) {
 	t.Helper()
 	now := time.Now()
@@ -96,14 +97,14 @@ func seed(t *testing.T, s *Store) {
 	}
 }
 
-// A verb that fails while it reads what a statement returns that has changed rows leaves none of
-// these changes: an event that nobody got is still there.
+// A verb that fails while it reads rows returned by its change undoes the change: an event that
+// nobody received is still stored.
 func TestAVerbThatFailsAtWhatItsChangeReturnsIsUndone(t *testing.T) {
 	s := open(t, Memory)
 	defer s.Close()
 	err := s.write(t.Context(), "seed", func(c *conn) error {
 		return all(
-			run(c, "INSERT INTO departures (key, sealed, expires_at) VALUES (x'00', x'00', 1)"), // no hash
+			run(c, "INSERT INTO departures (key, sealed, expires_at) VALUES (x'00', x'00', 1)"), // not a hash
 			run(c, "INSERT INTO departures (key, sealed, expires_at) VALUES (zeroblob(32), x'00', 2)"),
 		)
 	})

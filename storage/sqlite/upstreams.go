@@ -45,7 +45,7 @@ func (s *Store) upstream(ctx context.Context, where string, args ...any) (out st
 	return out, err
 }
 
-// ClaimUpstream implements storage.Upstreams: of N callers one changes the row.
+// ClaimUpstream implements storage.Upstreams: one of N callers changes the row.
 func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error {
 	return s.write(ctx, "claim upstream", func(c *conn) error {
 		n, err := c.exec(`UPDATE upstreams SET claimed_until = ?4
@@ -73,7 +73,7 @@ func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 	})
 }
 
-// notHeld says why a session did not change: ErrSpent unless it has ended or is gone.
+// notHeld returns why a session did not change: ErrSpent unless it has ended or is gone.
 func notHeld(c *conn, id string) error {
 	var ended bool
 	err := c.one([]any{&ended}, "SELECT ended_at IS NOT NULL FROM upstreams WHERE id = ?", id)

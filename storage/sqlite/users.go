@@ -52,7 +52,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-// putUser inserts an account and counts it: 0 when its id or name is taken.
+// putUser inserts an account and returns the number of rows: 0 if its id or name is taken.
 func putUser(c *conn, u storage.User) (int64, error) {
 	n, err := c.exec("INSERT INTO users ("+column.UserColumns+
 		", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
@@ -62,9 +62,9 @@ func putUser(c *conn, u storage.User) (int64, error) {
 	return n, deleteOfUser(c, u.ID)
 }
 
-// deleteOfUser deletes what lets a person in and what they are told. It goes with the account, and also
-// when one begins: a program of an earlier version leaves it behind, and a person who comes back
-// from a provider has the same id.
+// deleteOfUser deletes a user's authentication methods, notices and links. It runs when an account
+// is deleted, and also when one begins: an earlier version leaves them behind, and a user who comes
+// back from a provider has the same id.
 func deleteOfUser(c *conn, userID string) error {
 	return all(
 		run(c, "DELETE FROM ways WHERE user_id = ?", userID),
@@ -131,15 +131,15 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 			run(c, "DELETE FROM identities WHERE user_id = ?", userID),
 			func() error { return deleteOfUser(c, userID) },
 			eraseOfUser(c, userID, column.Disabled, now),
-			// What they are called at a provider is not kept for those who are gone.
+			// The provider's names of a deleted user are not kept.
 			run(c, "UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = ?", userID),
 			func() error { return cutOff(c, userID, storage.ByUserDeleted, now) },
 		)
 	})
 }
 
-// cutOff ends the sessions of a user, and the links for a forgotten password; when by names a reason, also
-// their grants and consents, and the sign-ins that have begun.
+// cutOff ends the sessions of a user, and the password reset links. If by is a reason, it also ends
+// their grants, consents and sign-ins in progress.
 func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
 	err := all(
 		run(c, "DELETE FROM sessions WHERE user_id = ?", userID),
@@ -156,13 +156,13 @@ func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
 	)
 }
 
-// endResets ends the links for a forgotten password. A link for recovery is the operator's, who sends it to
-// whom the account belongs to.
+// endResets ends the password reset links. Recovery links stay: an administrator sends them to the
+// account's owner.
 func endResets(c *conn, userID string) func() error {
 	return run(c, "DELETE FROM one_time_links WHERE user_id = ? AND kind = ?", userID, string(storage.LinkReset))
 }
 
-// passwordCut is what a new password ends grants for: nothing when they are kept.
+// passwordCut returns why a new password ends grants, "" if they are kept.
 func passwordCut(revokeGrants bool) storage.RevokedBy {
 	if revokeGrants {
 		return storage.ByPassword
@@ -177,7 +177,7 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 			func() error {
 				return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
 			},
-			endResets(c, userID), // they were sent to the address of before
+			endResets(c, userID), // they were sent to the previous address
 		)
 	})
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// Two walks go along the grants in the order in which they were stored, each grant once: one
-// removes those whose code was not redeemed, the other ends what the grant supersedes. So an
-// approval need not look at earlier grants, and a redemption need not move its grant within
-// the index of ends.
+// Two walks visit each grant once, in stored order. One removes grants whose code was not redeemed,
+// the other ends grants that a newer one supersedes. So an approval need not read earlier grants,
+// and a redemption need not move its grant within the index of expiry times.
 const (
-	// walkTo is how far a walk goes: to the first grant whose code is too young, or limit grants.
+	// walkTo is the end of a walk: the first grant whose code is too young, or limit grants.
 	walkTo = `SELECT coalesce(min(status_index) FILTER (WHERE code_expires_at > ?2) - 1, max(status_index), ?1)
 FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > ?1 ORDER BY status_index LIMIT ?3)`
 
@@ -22,8 +21,8 @@ FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > ?1 O
 
 	dropUnredeemed = "DELETE FROM grants WHERE " + walked + " AND code_used_at IS NULL AND revoked_at IS NULL"
 
-	// supersede looks at up to a thousand grants of a person to a client, any of them: one that
-	// so many others were used after is not kept, whatever else there is.
+	// supersede reads up to a thousand grants of a user to a client, in any order. A grant that so
+	// many others were used after is not kept in any case.
 	supersede = `WITH due AS MATERIALIZED (SELECT DISTINCT user_id, client_id, resource FROM grants WHERE ` + walked + ` AND revoked_at IS NULL AND user_id <> ''),
 used AS (SELECT g.id, g.user_id, g.client_id, g.resource, max(g.code_used_at, coalesce(g.rotated_at, 0),
 		CASE WHEN g.generation = 0 THEN coalesce((SELECT max(t.created_at) FROM refresh_tokens t WHERE t.grant_id = g.id), 0) ELSE 0 END) AS at
@@ -37,8 +36,8 @@ WHERE id IN (SELECT id FROM ranked WHERE place > ?6 OR place > ?7 AND at <= ?8)
 RETURNING user_id, client_id, resource`
 )
 
-// walk moves both walks on, as far as a batch that finds something, and returns how many grants
-// it has ended or removed. Each batch is a transaction of its own: there may be a thousand.
+// walk advances both walks until a batch changes grants, and returns how many it ended or removed.
+// Each batch has its own transaction, because there may be a thousand.
 func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		var n int64

@@ -8,15 +8,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// manyGrants are ?3 grants, ?4 of each person, that were given at ?1 and end at ?2.
+// manyGrants inserts ?3 grants, ?4 of each user, that were given at ?1 and expire at ?2.
 const manyGrants = `INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at,
 		code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, status_index)
 	WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 	SELECT 'grt_' || hex(randomblob(13)), 'mcp_hosted', 'usr_' || ((i - 1) / ?4), 'https://mcp.example.com/mcp', '["mcp"]',
 		?1, ?1, ?2, randomblob(32), '', '', ?1, ?1, ?2, i FROM n`
 
-// TestASweepOfManySignInsIsBounded: issue 12, 3.2. A person with a great many grants for one client
-// holds nobody up: one sweep looks at a thousand of them.
+// TestASweepOfManySignInsIsBounded: issue 12, 3.2. A user with very many grants for one client
+// delays no other user: one sweep reads a thousand of them.
 func TestASweepOfManySignInsIsBounded(t *testing.T) {
 	s, edit := openEditable(t)
 	now, left := time.Now(), 3000
@@ -32,8 +32,8 @@ func TestASweepOfManySignInsIsBounded(t *testing.T) {
 	}
 }
 
-// TestVerbsComeBetweenTheStepsOfAWalk: issue 12, 3.2. A walk over grants of which all stay goes on for
-// long, and gives way after each step.
+// TestVerbsComeBetweenTheStepsOfAWalk: issue 12, 3.2. A walk over grants that all stay takes long,
+// and yields after each step.
 func TestVerbsComeBetweenTheStepsOfAWalk(t *testing.T) {
 	s, edit := openEditable(t)
 	now := time.Now()

@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// insertWay stores a way of an account that is there and not disabled, unless it has ?11 already, or ?12 apps.
+// insertWay stores an authentication method of an enabled account, unless the account already has
+// ?11, or ?12 apps.
 const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT ?1,?2,?3,?4,?5,?6,?7,?8,?9,?10
 WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2 AND NOT disabled) AND (SELECT count(*) FROM ways WHERE user_id = ?2) < ?11
 	AND (?3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = ?2 AND kind = 'app') < ?12)`
@@ -19,8 +20,8 @@ func wayValues(w storage.Way) []any {
 	return append(column.WayValues(w), storage.MaxWays, storage.MaxApps)
 }
 
-// change runs fn, by which a person changes their ways in, in a transaction: storage.ErrSignedOut unless the
-// session in which they do it is there, or none is named.
+// change runs fn, which changes a user's authentication methods, in a transaction. It returns
+// storage.ErrSignedOut unless in is a live session of the user, or zero.
 func (s *Store) change(ctx context.Context, what, userID string, in storage.Hash, fn func(c *conn) error) error {
 	return s.write(ctx, what, func(c *conn) error {
 		if in == (storage.Hash{}) {
@@ -52,7 +53,7 @@ func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) erro
 	})
 }
 
-// enabled is ErrNotFound when the account is gone or disabled.
+// enabled returns ErrNotFound if the account is gone or disabled.
 func enabled(c *conn, userID string) error {
 	var one int
 	return c.one([]any{&one}, "SELECT 1 FROM users WHERE id = ? AND NOT disabled", userID)
@@ -122,8 +123,8 @@ func (s *Store) RenameWay(
 	return before, err
 }
 
-// What lets a user ?1 in alone: a passkey of the relying parties ?2, an account at the
-// providers ?3, a password if ?4.
+// The methods that are enough for a user ?1 to sign in: a passkey of the relying parties ?2, an
+// account at the providers ?3, a password if ?4.
 const (
 	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = ?1 AND password_hash <> '' AND ?4)"
 	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = ?1 AND connector IN (SELECT value FROM json_each(?3))"
@@ -162,13 +163,14 @@ func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by stora
 	})
 }
 
-// letIn are the first parameters of the statements that know what lets a user in; the last
-// of them is about passwords.
+// letIn returns the first parameters of the statements about these methods. The last one is about
+// passwords.
 func letIn(userID string, by storage.Admission) []any {
 	return []any{userID, column.List(by.RPIDs), column.List(by.Providers), by.Passwords}
 }
 
-// lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
+// lastOf returns why a statement removed no authentication method: ErrLast if it exists, otherwise
+// ErrNotFound.
 func lastOf(c *conn, n int64, err error, there string, args ...any) error {
 	if err != nil || n > 0 {
 		return err
@@ -239,7 +241,7 @@ func checkCode(c *conn, userID string, code storage.Hash) error {
 	return err
 }
 
-// spendCode spends a recovery code with the sign-in for which it is.
+// spendCode uses up a recovery code with its sign-in.
 func spendCode(c *conn, userID string, code storage.Hash, now time.Time) error {
 	n, err := c.exec("UPDATE recovery_codes SET used_at = ?3 WHERE user_id = ?1 AND hash = ?2 AND used_at IS NULL",
 		userID, code[:], column.Millis(now))

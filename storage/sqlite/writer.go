@@ -13,28 +13,30 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// maxBatch bounds how many verbs share one transaction, and so how long the first
-// of them waits for the last.
+// maxBatch limits the verbs that share one transaction, and so how long the first of them waits for
+// the last.
 const maxBatch = 64
 
-// writer owns the one connection that writes. A verb that comes while it is free runs in the goroutine
-// of its caller: to wake another one would take longer than most verbs. While it is not free, verbs
-// wait; the goroutine of the writer takes all of them, runs them in one transaction, commits once, and
-// only then answers: concurrent verbs share one fsync, and nil always means durable. A verb may be run
-// twice, when another of its batch has failed half-way; what it returns is that of the last run.
+// writer owns the only connection that writes. If it is free, a verb runs in the goroutine of its
+// caller, because waking another one would take longer than most verbs. Otherwise verbs wait. The
+// writer's goroutine takes all of them, runs them in one transaction, commits once, and only then
+// replies. So concurrent verbs share one fsync, and nil always means durable.
+//
+// A verb may run twice, if another verb of its batch failed half-way. It returns the result of its
+// last run.
 type writer struct {
 	db     *sql.DB
 	conn   *conn
-	turn   chan struct{} // holds a value while somebody uses conn
-	jobs   chan *job     // unbuffered, so that no verb can be left behind at the end
+	turn   chan struct{} // holds a value while conn is in use
+	jobs   chan *job     // unbuffered, so that no verb is left behind at shutdown
 	hasty  bool          // commits do not wait for the disk now
 	quit   chan struct{}
 	closed chan struct{}
 	once   sync.Once
-	err    error // of closing
+	err    error // from closing
 }
 
-// job is a verb on its way. Its error is nil only after the COMMIT.
+// job is a submitted verb. Its error is nil only after the COMMIT.
 type job struct {
 	run      func(*conn) error
 	fleeting bool        // it need not survive a crash of the machine
@@ -57,11 +59,11 @@ func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	return w, nil
 }
 
-// firstConn waits for others who open the same new file. Only one can make it a WAL
-// database, and SQLite tells the rest that it is busy without waiting busy_timeout: two
-// that waited for each other would wait forever.
+// firstConn waits for other processes that open the same new file. Only one can make it a WAL
+// database. SQLite returns busy to the others without waiting busy_timeout, because two that waited
+// for each other would wait forever.
 func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
-	enough := time.After(5 * time.Second) // a start is over by then: it is a lock
+	enough := time.After(5 * time.Second) // a start takes less time, so a lock is held
 	for {
 		var busy *driver.Error
 		if c, err = newConn(ctx, db); !errors.As(err, &busy) || busy.Code()&0xff != lib.SQLITE_BUSY {
@@ -77,15 +79,14 @@ func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
 	}
 }
 
-// do runs fn in a transaction. A caller whose context ends before its verb began
-// leaves, and the verb is not carried out; later the caller gets the true outcome,
-// which is then a matter of one commit.
+// do runs fn in a transaction. If the caller's context ends before the verb begins, the verb is not
+// carried out. Once it has begun, the caller gets its true result, which takes one commit at most.
 func (w *writer) do(ctx context.Context, fn func(*conn) error) error {
 	return w.submit(ctx, &job{run: fn, done: make(chan struct{})})
 }
 
-// doFleeting is do for what need not survive a crash of the machine: it does not wait for the disk,
-// unless other verbs of its batch do.
+// doFleeting is do for data that need not survive a crash of the machine. It does not wait for the
+// disk, unless other verbs of its batch do.
 func (w *writer) doFleeting(ctx context.Context, fn func(*conn) error) error {
 	return w.submit(ctx, &job{run: fn, fleeting: true, done: make(chan struct{})})
 }
@@ -118,11 +119,11 @@ func (w *writer) submit(ctx context.Context, j *job) error {
 	return j.err
 }
 
-// alone runs one verb for its caller, whose turn it is.
+// alone runs one verb for its caller, who holds the turn.
 func (w *writer) alone(j *job) {
 	ended := false
 	defer func() {
-		if !ended { // the verb has panicked
+		if !ended { // the verb panicked
 			w.conn.exec("ROLLBACK")
 		}
 		<-w.turn
@@ -148,8 +149,8 @@ func (w *writer) loop() {
 	}
 }
 
-// gather adds the verbs that wait now. It never waits for more: under load they
-// have come while the last batch was written.
+// gather adds the verbs that are waiting now. It never waits for more: under load they arrived
+// while the last batch was written.
 func (w *writer) gather(batch []*job) []*job {
 	for len(batch) < maxBatch {
 		select {
@@ -162,9 +163,9 @@ func (w *writer) gather(batch []*job) []*job {
 	return batch
 }
 
-// commit runs the verbs whose callers still wait and answers them. It tries without
-// savepoints first, which cost two statements a verb: a verb that fails has seldom
-// changed anything by then, and only one that has must be undone.
+// commit runs the verbs whose callers still wait, and replies to them. It first tries without
+// savepoints, which cost two statements per verb. A failed verb has rarely changed anything, and
+// only then must it be undone.
 func (w *writer) commit(batch []*job) {
 	live := batch[:0]
 	for _, j := range batch {
@@ -193,8 +194,8 @@ func (w *writer) commit(batch []*job) {
 	}
 }
 
-// transact runs the batch. Its error is that of the transaction and concerns every
-// verb; the error of one verb stays with it.
+// transact runs the batch. Its error is the transaction's and applies to every verb. The error of
+// one verb stays with that verb.
 func (w *writer) transact(batch []*job, run func(*job) error) error {
 	if err := w.haste(!slices.ContainsFunc(batch, func(j *job) bool { return !j.fleeting })); err != nil {
 		return err
@@ -211,8 +212,9 @@ func (w *writer) transact(batch []*job, run func(*job) error) error {
 	return err
 }
 
-// haste has the commits that follow wait for the disk, or not. A commit that waits makes all before it
-// durable, too: with either setting a crash leaves the state after some commit, and never half of one.
+// haste sets whether the following commits wait for the disk. A commit that waits also makes all
+// earlier ones durable. With either setting, a crash leaves the state after some commit, never half
+// of one.
 func (w *writer) haste(hasty bool) error {
 	if hasty == w.hasty {
 		return nil
@@ -221,7 +223,7 @@ func (w *writer) haste(hasty bool) error {
 	if hasty {
 		pragma = "PRAGMA synchronous = NORMAL"
 	}
-	// It takes effect when it is compiled, so it is not kept as a prepared statement.
+	// The pragma takes effect when it is compiled, so it is not kept as a prepared statement.
 	_, err := w.conn.c.ExecContext(context.Background(), pragma)
 	if err == nil {
 		w.hasty = hasty
@@ -229,11 +231,11 @@ func (w *writer) haste(hasty bool) error {
 	return err
 }
 
-// errUndo: a verb has failed and left changes in a transaction that it shares.
+// errUndo: a verb failed and left changes in a shared transaction.
 var errUndo = errors.New("sqlite: a verb of the batch must be undone")
 
-// run runs one verb in the transaction of all. After an error of SQLite itself it is
-// not sure that there still is a transaction.
+// run runs one verb in the shared transaction. After an error of SQLite itself, the transaction may
+// no longer exist.
 func (w *writer) run(j *job) error {
 	w.conn.dirty = false
 	j.err = j.run(w.conn)
@@ -244,7 +246,7 @@ func (w *writer) run(j *job) error {
 	return nil
 }
 
-// savepoint runs one verb so that its failure undoes nothing of the others.
+// savepoint runs one verb so that its failure undoes only its own changes.
 func (w *writer) savepoint(j *job) error {
 	if _, err := w.conn.exec("SAVEPOINT verb"); err != nil {
 		return err
@@ -258,12 +260,12 @@ func (w *writer) savepoint(j *job) error {
 	return err
 }
 
-// close waits for the batch that runs.
+// close waits for the running batch.
 func (w *writer) close() error {
 	w.once.Do(func() {
 		close(w.quit)
 		<-w.closed
-		w.turn <- struct{}{} // which stays
+		w.turn <- struct{}{} // never taken out again
 		w.err = joinErr(w.conn.close(), w.db.Close())
 	})
 	return w.err

@@ -62,8 +62,7 @@ func TestAFailedVerbOfABatchUndoesOnlyItself(t *testing.T) {
 	}
 }
 
-// A verb that a constraint stops, among others that go on, and one that decides
-// against itself without having changed anything.
+// One verb is stopped by a constraint, others continue, and one decides to fail without a change.
 func TestABatchWithEveryKindOfFailure(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
 	defer s.Close()
@@ -77,7 +76,7 @@ func TestABatchWithEveryKindOfFailure(t *testing.T) {
 		wg.Go(func() {
 			err := s.write(ctx, "test", func(c *conn) error {
 				switch i % 4 {
-				case 0: // decided, nothing changed
+				case 0: // decided, no change
 					return storage.ErrNotFound
 				case 1: // changed, then stopped by a constraint
 					if err := insert(c, fmt.Sprint(i)); err != nil {
@@ -159,7 +158,7 @@ func TestCloseAnswersThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesShareAFile stands for the command line beside a running server.
+// TestTwoProcessesShareAFile represents the command line beside a running server.
 func TestTwoProcessesShareAFile(t *testing.T) {
 	ctx, path := context.Background(), filepath.Join(t.TempDir(), "db")
 	a, b := open(t, path), open(t, path)
@@ -181,7 +180,7 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 	}
 }
 
-// TestProofsAloneDoNotWaitForTheDisk: whatever shares a commit with another verb waits with it.
+// TestProofsAloneDoNotWaitForTheDisk: a proof that shares a commit with another verb waits with it.
 func TestProofsAloneDoNotWaitForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
@@ -225,7 +224,7 @@ func TestProofsAloneDoNotWaitForTheDisk(t *testing.T) {
 	})
 }
 
-// A verb that panics leaves the connection as it was.
+// A panic in a verb does not break the connection.
 func TestAVerbThatPanics(t *testing.T) {
 	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
 	defer s.Close()
