@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
-// TestEnormousRow: what a crafted file can have a reader take is bounded before it is taken.
+// TestEnormousRow: the memory for a crafted file is bounded.
 func TestEnormousRow(t *testing.T) {
 	whole := exportFile(t, newSQLite(t))
 	z, err := gzip.NewReader(bytes.NewReader(whole))
@@ -61,7 +61,7 @@ func TestEnormousRow(t *testing.T) {
 	}
 }
 
-// A migration that fails after all rows were written is told apart.
+// The error for a migration that fails after all rows were written is distinct.
 func TestMigrationAfterImport(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	c, err := pgx.Connect(t.Context(), url)

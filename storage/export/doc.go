@@ -1,13 +1,14 @@
-// Package export is the file in which an installation moves from one database to another (DL-02).
+// Package export defines the file that moves an installation from one database to another (DL-02).
 //
-// It is text, compressed with gzip, a JSON value on each line: an object that says where it comes
-// from; for each table an object with the columns, and an array for each row; and finally an object with the
-// number of rows and the SHA-256 of all that stands before it, by which a reader notices a file that ends early
-// or was changed by accident. What is sealed in the database is sealed here, too: the file is of
-// no use without the secret key, but it names people and applications.
+// The file is gzip-compressed text with a JSON value on each line. The first line is an object that
+// describes the source. For each table follows an object with the columns, and an array for each
+// row. The last line is an object with the number of rows and the SHA-256 of everything before it,
+// so that a reader detects a truncated or accidentally changed file. Values sealed in the database
+// stay sealed here. So the file cannot be used without the secret key, but it contains names of
+// users and applications.
 //
-// The tables are the same in both databases, so a row is moved as it is. How it is read and written is the
-// business of storage/sqlite and storage/postgres.
+// The tables are the same in both databases, so rows are copied unchanged. Packages storage/sqlite
+// and storage/postgres read and write them.
 package export
 
 import (
@@ -15,45 +16,46 @@ import (
 	"time"
 )
 
-// format is the number of this form. A later form has another.
+// format is the number of this file format. It changes with the format.
 const format = 1
 
 const (
-	// maxLine bounds a row, in bytes: the longest is a task with its result.
+	// maxLine is the maximum size of a row in bytes. The longest is a task with its result.
 	maxLine = 32 << 20
-	// maxHeader bounds the other lines: the longest table has a few dozen columns.
+	// maxHeader is the maximum size of other lines in bytes. The longest table has a few dozen
+	// columns.
 	maxHeader = 64 << 10
 )
 
 var (
-	// ErrForm means that a file is not an export, or one in a form that this program does not know.
+	// ErrForm means that a file is not an export, or has a format that this program does not know.
 	ErrForm = errors.New("this is no export of mcp-authd, or one of a later version")
-	// ErrBroken means that an export ends early, or is not as it was written.
+	// ErrBroken means that an export is truncated or was changed.
 	ErrBroken = errors.New("the export is not whole: it was cut off, or changed")
-	// ErrNewer means that an export comes from a later version.
+	// ErrNewer means that a later version wrote an export.
 	ErrNewer = errors.New("the export was written by a newer version of mcp-authd: install that version")
-	// ErrNotEmpty means that there is an installation in the database that an export should be read into.
+	// ErrNotEmpty means that the target database already has an installation.
 	ErrNotEmpty = errors.New("the database holds an installation")
-	// ErrMigration means that all rows of an export were written, and a migration after that failed.
+	// ErrMigration means that all rows of an export were written, but a later migration failed.
 	ErrMigration = errors.New("everything was imported, and the migration to this version failed")
-	// ErrText means that a text cannot be moved, as PostgreSQL could not store it.
+	// ErrText means that a text cannot be exported, because PostgreSQL could not store it.
 	ErrText = errors.New("not UTF-8, or with a NUL")
 )
 
-// Header says where an export comes from.
+// Header describes the source of an export.
 type Header struct {
 	Format      int       `json:"mcp_authd_export"`
 	Version     string    `json:"version"` // of the program
 	Issuer      string    `json:"issuer"`
 	At          time.Time `json:"at"`
-	Migration   int       `json:"migration"`   // the last one of the schema
-	Fingerprint []byte    `json:"fingerprint"` // of the secret key that the database belongs to
+	Migration   int       `json:"migration"`   // the last schema step
+	Fingerprint []byte    `json:"fingerprint"` // of the database's secret key
 }
 
 // Kind is the type of the values of a column.
 type Kind string
 
-// The kinds. Booleans are integers, 0 and 1. A value of each kind can be null.
+// The kinds. Booleans are integers, 0 and 1. Any value can be null.
 const (
 	Text    Kind = "text"
 	Integer Kind = "integer" // of 64 bits
@@ -66,14 +68,14 @@ type Column struct {
 	Kind Kind   `json:"kind"`
 }
 
-// Table says how the rows that follow are to be read.
+// Table describes the rows that follow.
 type Table struct {
 	Name    string   `json:"table"`
 	Columns []Column `json:"columns"`
-	Last    int64    `json:"last,omitempty"` // the last number that Numbered gave out
+	Last    int64    `json:"last,omitempty"` // the last number of the Numbered column
 }
 
-// Summary is how much is in an export.
+// Summary is the size of an export.
 type Summary struct {
 	Tables int `json:"tables"`
 	Rows   int `json:"rows"`

@@ -25,7 +25,7 @@ import (
 
 var from = export.Header{Version: "test", Issuer: "https://auth.example.com", At: time.Unix(1_800_000_000, 0).UTC()}
 
-// newSQLite makes a database with rows in every table that moves.
+// newSQLite creates a database with rows in every exported table.
 func newSQLite(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "authd.db")
@@ -43,7 +43,7 @@ func newSQLite(t *testing.T) (path string) {
 	return path
 }
 
-// references returns the columns of other tables to which columns of a table refer.
+// references returns the columns of other tables that the columns of a table refer to.
 func references(t *testing.T, db *sql.DB, table string) map[string]string {
 	t.Helper()
 	rows, err := db.Query(`SELECT "from", "to" FROM pragma_foreign_key_list(?)`, table)
@@ -74,10 +74,10 @@ func openFile(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// fillWithAnything writes three rows: the last has null where it can be.
+// fillWithAnything writes three rows. The last has null in every column that allows it.
 func fillWithAnything(t *testing.T, db *sql.DB, table string) {
 	t.Helper()
-	if table == "grant_walks" { // of one row
+	if table == "grant_walks" { // has one row
 		if _, err := db.Exec("UPDATE grant_walks SET codes = 1003, newer = 1001"); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func reader(t *testing.T, b []byte) *export.Reader {
 	return r
 }
 
-// lines are those of an export, in an order that does not depend on the database.
+// lines returns the lines of an export, in an order that does not depend on the database.
 func lines(t *testing.T, b []byte) []string {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(b))
@@ -238,7 +238,7 @@ func compare(t *testing.T, what string, want, got []string) {
 	t.Fatalf("%s: %d lines, want %d", what, len(got), len(want))
 }
 
-// What the database numbers goes on behind the numbers that were given out, also those whose rows are gone.
+// The database's numbers continue after those already used, even if their rows are gone.
 func TestNumbersGoOn(t *testing.T) {
 	path := newSQLite(t)
 	db := openFile(t, path)
@@ -374,8 +374,8 @@ func TestTextsThatCannotMove(t *testing.T) {
 	}
 }
 
-// earlier is an export of one row by a version without the last two migrations, which made the tables of tasks and of
-// certificates.
+// earlier returns an export of one row by a version without the last two migrations, which created
+// the tables of tasks and certificates.
 func earlier(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -399,7 +399,7 @@ func earlier(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// An export of an earlier version is brought to the migrations of this one.
+// An export of an earlier version is migrated to this version.
 func TestExportsOfEarlierVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	if err := sqlite.Import(t.Context(), path, reader(t, earlier(t)), sqlite.Options{}); err != nil {

@@ -15,20 +15,20 @@ import (
 	"strconv"
 )
 
-// Reader reads an export. Use nothing of what it has returned before NextTable has returned io.EOF: only then is the
-// export known to be whole.
+// Reader reads an export. Do not use any of its results before NextTable has returned io.EOF: only
+// then is the export known to be complete.
 type Reader struct {
 	from   *bufio.Reader
 	sum    hash.Hash
 	header Header
 	table  Table
-	values reflect.Value // of a row: an array with one place more than the table has columns
-	next   []byte        // a line that was read ahead
+	values reflect.Value // of a row: an array with one element more than the table has columns
+	next   []byte        // a line read ahead
 	done   Summary
 }
 
-// NewReader reads the header of an export. ErrForm when the file does not begin with one, ErrBroken, wrapped, when it
-// ends or is damaged within it.
+// NewReader reads the header of an export. It returns ErrForm if the file does not begin with a
+// header, and a wrapped ErrBroken if it is truncated or damaged within it.
 func NewReader(from io.Reader) (*Reader, error) {
 	zip, err := gzip.NewReader(from)
 	if err != nil {
@@ -46,18 +46,19 @@ func NewReader(from io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header says where the export comes from.
+// Header returns the description of the export's source.
 func (r *Reader) Header() Header { return r.header }
 
-// NextTable returns the next table, and skips the rows of the current one that were not read. io.EOF when all were
-// read and the export is whole; ErrBroken, wrapped, when it is not; ErrForm, wrapped, for an unknown table.
+// NextTable returns the next table, after skipping unread rows of the current one. It returns
+// io.EOF once everything was read and the export is complete, a wrapped ErrBroken if it is
+// incomplete, and a wrapped ErrForm for an unknown table.
 func (r *Reader) NextTable() (Table, error) {
 	for {
 		line, err := r.peek()
 		if err != nil {
 			return Table{}, err
 		}
-		if line[0] == '[' { // a row that was not asked for
+		if line[0] == '[' { // an unread row
 			if _, err := r.NextRow(); err != nil {
 				return Table{}, err
 			}
@@ -86,7 +87,7 @@ func (r *Reader) NextTable() (Table, error) {
 	return r.table, r.table.Check()
 }
 
-// over compares what was read with what the last line says. Nothing may follow it.
+// over compares the data read with the last line, which must end the file.
 func (r *Reader) over(e end) error {
 	if e.Rows != r.done.Rows || subtle.ConstantTimeCompare(e.SHA256, r.sum.Sum(nil)) != 1 {
 		return ErrBroken
@@ -97,8 +98,9 @@ func (r *Reader) over(e end) error {
 	return io.EOF
 }
 
-// NextRow returns the next row of the table, as string, int64, []byte and nil. io.EOF after the last one; ErrBroken,
-// wrapped, when the row does not fit the columns, or the export ends.
+// NextRow returns the next row of the table, as string, int64, []byte and nil. It returns io.EOF
+// after the last one, and a wrapped ErrBroken if the row does not fit the columns, or the export is
+// truncated.
 func (r *Reader) NextRow() ([]any, error) {
 	line, err := r.peek()
 	if err != nil {
@@ -125,8 +127,8 @@ func (r *Reader) NextRow() ([]any, error) {
 	return row, nil
 }
 
-// split takes a row apart, and reports whether it has as many values as the table has columns. An array of that many,
-// and not a slice, bounds what a crafted line of millions of values takes.
+// split splits a row, and reports whether it has one value for each column. It decodes into an
+// array and not a slice, to limit the memory for a crafted line with millions of values.
 func (r *Reader) split(line []byte) ([]json.RawMessage, bool) {
 	r.values.Elem().SetZero()
 	if err := json.Unmarshal(line, r.values.Interface()); err != nil {
@@ -137,7 +139,7 @@ func (r *Reader) split(line []byte) ([]json.RawMessage, bool) {
 	return all[:n], all[n] == nil && (n == 0 || all[n-1] != nil)
 }
 
-// Summary is how much was read.
+// Summary returns the amount of data read.
 func (r *Reader) Summary() Summary { return r.done }
 
 func value(raw json.RawMessage, kind Kind) (any, error) {
@@ -170,8 +172,8 @@ func (r *Reader) take() (line []byte, err error) {
 	return line, err
 }
 
-// line reads a line with its end. At the end of the file it returns ErrBroken: only after the last line, which over
-// has read, may the file end.
+// line reads a line with its end. It returns ErrBroken at the end of the file, because the file may
+// only end after the last line, which over has read.
 func (r *Reader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -188,7 +190,7 @@ func (r *Reader) line() ([]byte, error) {
 		case err == bufio.ErrBufferFull:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("%w (%v)", ErrBroken, err) // never io.EOF, which says that the export is whole
+			return nil, fmt.Errorf("%w (%v)", ErrBroken, err) // never io.EOF, which means that the export is complete
 		case len(bytes.TrimSpace(line)) == 0:
 			return nil, ErrBroken
 		}

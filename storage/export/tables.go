@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Tables are those that move, in an order in which they can be written: a table comes after those that
-// its rows name, and event_receivers after all that receivers would be told of when it is written.
+// Tables returns the exported tables, in an order for writing: a table comes after the tables that
+// its rows refer to. event_receivers comes after all tables whose rows would create deliveries.
 func Tables() []string {
 	return []string{
 		"settings", "signing_keys", "resources", "clients", "application_aliases", "application_holds", "users",
@@ -22,13 +22,14 @@ func Tables() []string {
 	}
 }
 
-// Staying are the tables that do not move: what a database says of itself, and of the servers that have it.
+// Staying returns the tables that are not exported: data about the database itself, and about its
+// servers.
 func Staying() []string { return []string{"schema_version", "replicas", "sqlite_sequence"} }
 
-// Seeded are the tables of which a new database has rows.
+// Seeded returns the tables that have rows in a new database.
 func Seeded() []string { return []string{"settings", "grant_walks"} }
 
-// Used is the condition on the rows of a table that a new database does not have.
+// Used returns the condition for rows that a new database does not have.
 func Used(table string) string {
 	if slices.Contains(Seeded(), table) {
 		return "1 = 0"
@@ -36,7 +37,7 @@ func Used(table string) string {
 	return "1 = 1"
 }
 
-// Numbered is the column of a table whose numbers are given out by the database, "" where there is none.
+// Numbered returns the column of a table that the database numbers, "" if there is no such column.
 func Numbered(table string) string {
 	switch table {
 	case "grants":
@@ -47,8 +48,9 @@ func Numbered(table string) string {
 	return ""
 }
 
-// Moves is the condition on the rows of a table that move: of the settings, what the schema needs and where
-// PostgreSQL spreads its writes over are the database's own. So are the rows of pauses for which approvals wait.
+// Moves returns the condition for exported rows of a table. It excludes the database's own
+// settings: the needs of the schema, and the rows that spread PostgreSQL's writes. It also excludes
+// rows of pauses that only serve as locks of approvals.
 func Moves(table string) string {
 	switch table {
 	case "settings":
@@ -59,8 +61,9 @@ func Moves(table string) string {
 	return "1 = 1"
 }
 
-// Check returns ErrForm, wrapped, for a table that is not among Tables, or that names a column twice or in letters that
-// no column has: it becomes part of a statement.
+// Check returns a wrapped ErrForm for a table that is not in Tables, or with invalid columns. Names
+// must be unique and must only have characters of column names, because they become part of a
+// statement.
 func (t Table) Check() error {
 	if !slices.Contains(Tables(), t.Name) {
 		return fmt.Errorf("%w: table %q", ErrForm, t.Name)
@@ -81,7 +84,7 @@ func (t Table) Check() error {
 	return nil
 }
 
-// Names are the columns, as they stand in a statement.
+// Names returns the columns for use in a statement.
 func (t Table) Names() string {
 	var names []string
 	for _, c := range t.Columns {

@@ -36,8 +36,8 @@ func (w *Writer) Table(t Table) error {
 	return w.line(t)
 }
 
-// Row writes a row of the table that was begun last. The values are string, []byte, int64, bool or nil.
-// ErrText, wrapped, names the column whose text cannot be moved.
+// Row writes a row of the current table. The values are string, []byte, int64, bool or nil. It
+// returns a wrapped ErrText with the column if a text cannot be exported.
 func (w *Writer) Row(values []any) error {
 	if len(values) != len(w.table.Columns) {
 		return fmt.Errorf("export: a row of %s has %d values", w.table.Name, len(values))
@@ -55,7 +55,7 @@ func (w *Writer) Row(values []any) error {
 		case []byte:
 			fits = c.Kind == Bytes
 			if v == nil {
-				values[i] = []byte{} // empty, which is not null
+				values[i] = []byte{} // empty, but not null
 			}
 		case bool:
 			fits = c.Kind == Integer
@@ -75,7 +75,7 @@ func (w *Writer) Row(values []any) error {
 	return w.line(row)
 }
 
-// Close ends the export and returns how much is in it. Without it, no reader takes the file for whole.
+// Close ends the export and returns its size. Readers refuse an export that was not closed.
 func (w *Writer) Close() (Summary, error) {
 	if err := w.line(struct {
 		End end `json:"end"`

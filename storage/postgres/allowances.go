@@ -13,9 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// takeAllowances takes from the allowances $1 what comes back in $2 of $3, at $4, in the order of the
-// keys, so that of two replicas neither waits for the other while it holds what the other waits for. It
-// leaves those alone that have too little, and returns the others.
+// takeAllowances takes costs $2 of spans $3 from the allowances $1, at $4, in key order, so that
+// two replicas cannot deadlock. It skips allowances with too little left, and returns the others.
 const takeAllowances = `INSERT INTO allowances AS a (key, full_at, span)
 SELECT d.key, $4::bigint + d.cost, d.span FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS d (key, cost, span)
 ORDER BY d.key
@@ -24,7 +23,7 @@ ON CONFLICT (key) DO UPDATE SET span = excluded.span,
 	WHERE excluded.full_at + least(greatest(a.full_at - $4::bigint, 0), excluded.span) <= $4::bigint + excluded.span
 RETURNING key`
 
-// errTooLittle undoes what was taken for the other draws.
+// errTooLittle undoes the other draws.
 var errTooLittle = errors.New("too little left")
 
 // TakeAllowances implements storage.Allowances.
@@ -55,7 +54,7 @@ func (s *Store) TakeAllowances(
 	return nil, err
 }
 
-// lacking returns how long each draw has to wait whose key is not among those that were taken from.
+// lacking returns how long each draw must wait whose key was not taken from.
 func lacking(
 	ctx context.Context, q querier, draws []storage.Draw, taken [][]byte, now int64,
 ) ([]time.Duration, error) {

@@ -10,30 +10,32 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// The statement of an approval. ok holds the session against its deletion until the grant is
-// there, so that a verb that ends the sessions of a user and then revokes the grants misses none;
-// the grant rests on what the session rests on. It needs no lock on the user or the client,
-// which are rows that many share: a client that is replaced while the statement runs comes after
-// the approval, whose code goes to the place that was shown. Parts that an approval does not need
-// are left out: each costs, whether it finds rows or not.
+// The parts of the approval statement. ok locks the session against deletion until the grant is
+// stored, so a verb that ends a user's sessions and then revokes the grants misses no grant. The
+// grant depends on the same upstream session as the browser session.
+//
+// The statement needs no lock on the user or the client, whose rows are shared by many. If a client
+// is replaced meanwhile, the replacement comes after the approval, whose code goes to the place
+// that was shown. Parts that an approval does not need are left out, because each costs time even
+// without rows.
 const (
 	approveHead = `%s AS (
 	SELECT u.id, s.upstream_id, s.agent, s.address, s.methods FROM turn, sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $5 AND (c.deleted_at IS NOT NULL`
-	// otherClient finds that the client is no longer the one that was shown.
+	// otherClient is the condition that the client differs from the client that was shown.
 	otherClient = ` OR (c.name, c.redirect_uris, c.grant_types, c.auth_method, c.jwks, c.jwks_uri, c.metadata)
 		IS DISTINCT FROM ($23::text, $24::text, $25::text, $26::text, $27::bytea, $28::text, $32::bytea)`
 
-	// remembered is the consent that the approval rests on. It is held until the grant is there, so that a
-	// verb that forgets consents and then ends grants and codes misses none.
+	// remembered selects the consent that the approval relies on. It is locked until the grant is
+	// stored, so that a verb that forgets consents and then ends grants and codes misses none.
 	remembered = `remembered AS (SELECT c.scope FROM turn, consents c
 	WHERE c.user_id = $6 AND c.client_id = $5 AND c.resource = $7 AND c.scope = ANY ($20::text[])
 		AND (c.place = $18 AND c.material = $19`
 	orUnplaced     = ` OR c.place = ''`
 	rememberedTail = `) AND NOT ` + column.IsForgotten + ` FOR KEY SHARE OF c),
 ok`
-	// isRemembered finds that no scope of it is forgotten.
+	// isRemembered is the condition that every scope of it is still remembered.
 	isRemembered = `))
 	AND NOT EXISTS (SELECT 1 FROM unnest($20::text[]) AS r (scope) WHERE r.scope NOT IN (SELECT scope FROM remembered))
 	FOR KEY SHARE OF s)`
@@ -41,20 +43,21 @@ ok`
 	askedTail = `))
 	FOR KEY SHARE OF s)`
 
-	// answered has a page answered once: a denial of it is waited for, and leaves nothing to approve.
+	// answered lets a page be answered once: it waits for a concurrent denial, after which it
+	// cannot be approved.
 	answered = `,
 answered AS (INSERT INTO spent (purpose, id, expires_at) SELECT '` + storage.SpentPage + `', $4::text, $%d::bigint FROM visit
 	ON CONFLICT DO NOTHING RETURNING 1),
 ok AS (SELECT visit.* FROM visit, answered)`
 
-	// consented stores the consent of a person who was asked just now.
+	// consented stores the consent of a user who was asked just now.
 	consented = `,
 consented AS (INSERT INTO consents (user_id, client_id, resource, scope, created_at, place, material)
 	SELECT ok.id, $5, $7, r.scope, $2, $18, $19 FROM ok, unnest($20::text[]) AS r (scope)
 	ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
 		WHERE consents.material <> excluded.material)`
 
-	// takenBack forgets what the person was asked again and has not granted.
+	// takenBack forgets consents that the user was asked for again and did not grant.
 	takenBack = `,
 declined AS (DELETE FROM consents c USING ok WHERE c.user_id = ok.id AND c.client_id = $5 AND c.resource = $7
 	AND (c.place = $18 OR c.place = '') AND c.scope = ANY ($%d::text[]))`
@@ -111,7 +114,7 @@ func (s *Store) Deny(ctx context.Context, grantID string, until time.Time) error
 	return s.do(ctx, "deny", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, spendPage, storage.SpentPage, grantID, column.Millis(until))
 		var approved bool
-		if err == nil { // an approval that ran meanwhile was waited for
+		if err == nil { // it waited for a concurrent approval
 			err = one(ctx, q, []any{&approved}, "SELECT EXISTS (SELECT 1 FROM grants WHERE id = $1)", grantID)
 		}
 		if err == nil && approved {
@@ -139,7 +142,7 @@ func storeApproval(ctx context.Context, q querier, a storage.Approval) error {
 	return err
 }
 
-// approval is the statement for an approval, with its arguments.
+// approval returns the statement for an approval, with its arguments.
 func approval(a storage.Approval, t turn) (sql string, args []any) {
 	args = append(make([]any, 0, 38), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
 	args = append(args, column.GrantValues(a.Grant)...)
@@ -183,7 +186,7 @@ func approval(a storage.Approval, t turn) (sql string, args []any) {
 	return t.first(sql+tail, args, a.Now)
 }
 
-// refuseApproval names the cause for which there is no grant.
+// refuseApproval returns why no grant was stored.
 func refuseApproval(ctx context.Context, q querier, a storage.Approval, t turn) error {
 	var live, gone, done, paused bool
 	err := one(ctx, q, []any{&live, &gone, &done, &paused}, unapproved, a.Session[:], column.Millis(a.Now),

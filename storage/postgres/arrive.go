@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// An identity whose user is gone has no owner: the version before deletes users and
-	// knows of no identities.
+	// An identity whose user is gone has no owner: the previous version deletes users and knows no
+	// identities.
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = $1 AND i.subject = $2`
 
-	// admit holds the account against its deletion and its disabling until what is to
-	// end with it is there, and records the sign-in.
+	// admit locks the account against deletion and disabling until its new records are stored, and
+	// records the sign-in.
 	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled AND ($3::bigint IS NULL OR coalesce(stopped_at, 0) < $3) RETURNING " +
 		column.UserColumns
 
@@ -26,7 +26,8 @@ ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN i.user_id = exc
 	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
 WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.id = i.user_id)`
 
-	// signInWith notes that an identity is used. One that its owner has unlinked meanwhile is not brought back.
+	// signInWith records that an identity is used. It does not restore one that was unlinked
+	// meanwhile.
 	signInWith = `UPDATE identities SET label = $4, last_used_at = $5
 WHERE connector = $1 AND subject = $2 AND user_id = $3`
 
@@ -36,25 +37,26 @@ WHERE connector = $1 AND subject = $2 AND user_id = $3`
 	lockLinked = `SELECT count(*) FROM (SELECT id FROM upstreams WHERE linked AND connector = $1 AND user_id = $2
 	AND ended_at IS NULL ORDER BY id FOR UPDATE) l`
 
-	// onPredecessor finds what rests on a linked session with the same account at a provider.
+	// onPredecessor is the condition for records that depend on a linked session with the same
+	// provider account.
 	onPredecessor = `upstream_id IS NOT NULL AND upstream_id IN (SELECT id FROM upstreams
 	WHERE linked AND connector = $2 AND subject = $3 AND user_id = $4 AND ended_at IS NULL)`
 
-	// moveSessions waits for the approvals that run, each of which holds its session (see approveHead):
-	// moveGrants then sees what they have granted.
+	// moveSessions waits for running approvals, each of which locks its session (see approveHead).
+	// moveGrants then sees their grants.
 	moveSessions = `WITH held AS (SELECT hash FROM sessions WHERE ` + onPredecessor + ` ORDER BY hash FOR UPDATE)
 UPDATE sessions s SET upstream_id = $1 FROM held WHERE s.hash = held.hash`
 	moveGrants = "UPDATE grants SET upstream_id = $1 WHERE " + onPredecessor + " AND revoked_at IS NULL"
 
-	// beganElsewhere: the account began with another identity, on which rests what begins with this one.
+	// beganElsewhere: the account began with another identity, so new sessions depend on that.
 	beganElsewhere = column.HomeIdentity + "$1 AND (h.connector <> $2 OR h.subject <> $3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)"
 )
 
-// Arrive implements storage.Arrivals. Everything comes under the lock of the account, and
-// in the order of a deletion: account, identity, sessions at providers, browser sessions.
+// Arrive implements storage.Arrivals. It locks the account, and uses the order of a deletion:
+// account, identity, provider sessions, browser sessions.
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User, err error) {
 	err = s.tx(ctx, "arrive", func(ctx context.Context, q querier) error {
 		id, made, err := arriving(ctx, q, a)
@@ -79,7 +81,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User
 	return out, nil
 }
 
-// use stores the identity of a user who signs in with it, ties it, or was made by it.
+// use stores the identity of a user: used for sign-in, linked, or of a new user.
 func use(ctx context.Context, q querier, a storage.Arrival, userID string, made bool) (int64, error) {
 	i := a.Identity
 	if i.UserID == "" && !made {
@@ -88,8 +90,8 @@ func use(ctx context.Context, q querier, a storage.Arrival, userID string, made 
 	return exec(ctx, q, tie, column.IdentityValues(i, userID, made, a.Now)...)
 }
 
-// arriving returns the id of the user who signs in, whom it makes when no user has the identity;
-// beside ErrUntied it is that of the user who has to be asked.
+// arriving returns the id of the user who signs in, and creates the user if no user has the
+// identity. With ErrUntied, it returns the id of the user to ask.
 func arriving(ctx context.Context, q querier, a storage.Arrival) (id string, made bool, err error) {
 	var owner string
 	err = one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
@@ -111,9 +113,9 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (id string, mad
 	return a.NewUser.ID, true, createArrival(ctx, q, a)
 }
 
-// createArrival creates the new user, under another name when theirs is taken. The id of a new user
-// belongs to the identity; when it is stored although no user has the identity, an earlier version
-// has untied it, and a person who comes with it is not let in.
+// createArrival creates the new user, under another name if theirs is taken. The id of a new user
+// belongs to the identity. If the id is stored although no user has the identity, an earlier
+// version has unlinked it, and the sign-in is refused.
 func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	u := *a.NewUser
 	if u.Role == storage.Administrator {
@@ -134,7 +136,7 @@ func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 		case err != nil:
 			return err
 		case tied:
-			return errAgain // by a person who arrived at the same moment
+			return errAgain // created by a concurrent arrival
 		case known:
 			return storage.ErrExists
 		}
@@ -162,14 +164,14 @@ func admitted(ctx context.Context, q querier, a storage.Arrival, id string) (sto
 	case errors.Is(err, pgx.ErrNoRows) && a.Identity.UserID != "":
 		return storage.User{}, storage.ErrNotFound
 	case errors.Is(err, pgx.ErrNoRows), err == nil && !disabled:
-		return storage.User{}, errAgain // deleted or enabled at this moment
+		return storage.User{}, errAgain // deleted or enabled concurrently
 	case err != nil:
 		return storage.User{}, err
 	}
 	return storage.User{}, storage.ErrRevoked
 }
 
-// begin stores the session at the provider and the browser session.
+// begin stores the provider session and the browser session.
 func begin(ctx context.Context, q querier, a storage.Arrival, userID string) error {
 	u, err := column.Arriving(a, userID)
 	if err != nil {
@@ -197,9 +199,9 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 	return changed(storage.ErrHomeProvider)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
 }
 
-// replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the
-// provider rests on u from now on: a person who extends access stays signed in. They are locked as in
-// endUpstreams, before what rests on them.
+// replaceLinked ends the linked sessions that u replaces. Records that depend on one with the same
+// provider account depend on u from now on, so a user who extends access stays signed in. Like
+// endUpstreams, it locks the sessions before the records that depend on them.
 func replaceLinked(ctx context.Context, q querier, u storage.Upstream, now time.Time) error {
 	moved := []any{u.ID, u.Connector, u.Subject, u.UserID}
 	err := all(ctx, q,

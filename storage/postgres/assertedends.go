@@ -14,11 +14,11 @@ var putAssertedEnd = "INSERT INTO asserted_ends AS e (" + column.AssertedEndColu
 	column.AssertedEndConflict("greatest")
 
 const (
-	// assertedPeopleOf selects the users whom an issuer calls by one of the subjects.
+	// assertedPeopleOf selects the users that an issuer knows by one of the subjects.
 	assertedPeopleOf = "SELECT user_id FROM trust_links WHERE issuer = $1 AND kind = 'subject' AND subject = ANY($2)"
 
-	// holdAssertedPeople has assertions about these people come before, and then their grants end, or
-	// after: assertedSince then sees the end.
+	// holdAssertedPeople makes assertions about these users run either before, so that their grants
+	// end, or after, so that assertedSince sees the end.
 	holdAssertedPeople = "SELECT id FROM users WHERE id IN (" + assertedPeopleOf + ") ORDER BY id FOR NO KEY UPDATE"
 
 	assertedSince = "SELECT EXISTS (SELECT 1 FROM asserted_ends WHERE issuer = $1 AND subject = $2 AND at >= $3)"
@@ -29,7 +29,7 @@ func (s *Store) EndAsserted(
 	ctx context.Context, e storage.AssertedEnd, use storage.Use, now time.Time,
 ) (ended int, err error) {
 	err = s.txCommitted(ctx, "end asserted", func(ctx context.Context, q querier) error {
-		ended = 0 // of a transaction that was repeated
+		ended = 0 // if the transaction is repeated
 		if err := spend(ctx, q, use); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *Store) EndAsserted(
 	return ended, err
 }
 
-// endedSince returns ErrEnded when the issuer has ended what it asserted about the person.
+// endedSince returns ErrEnded if the issuer has ended its assertions about the user.
 func endedSince(ctx context.Context, q querier, a storage.AssertionGrant) error {
 	var ended bool
 	err := one(ctx, q, []any{&ended}, assertedSince, a.Person.Issuer, a.Person.Subject, column.Millis(a.IssuedAt))

@@ -19,8 +19,8 @@ const (
 ON CONFLICT (issuer, tenant, kind, subject) DO UPDATE SET user_id = excluded.user_id, made_by = excluded.made_by, created_at = excluded.created_at
 	WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.id = l.user_id)`
 
-	// holdAsserted holds the account against its deletion and its disabling until the grant is there, and
-	// has the assertions about one person come one after the other.
+	// holdAsserted locks the account against deletion and disabling until the grant is stored, and
+	// serializes the assertions about one user.
 	holdAsserted = "SELECT " + column.UserColumns + ", coalesce(stopped_at, 0) FROM users WHERE id = $1 FOR NO KEY UPDATE"
 
 	putAsserted = "INSERT INTO grants (" + column.GrantColumns + ", " + column.AssertionColumns + `)
@@ -33,8 +33,8 @@ RETURNING ` + column.GrantRead
 	ofTrustName   = "WHERE issuer = $1 AND tenant = $2 AND kind = $3 AND subject = $4"
 )
 
-// prolong has the grant that another assertion was granted live until $8. It passes over one that is
-// just being prolonged: then there are two.
+// prolong extends the grant of an earlier equal assertion until $8. It skips a grant that is being
+// extended at the moment; the result is then a second grant.
 var prolong = "UPDATE grants AS g SET auth_time = $7, expires_at = greatest(expires_at, $8::bigint), rotated_at = $9, used_from = coalesce($10, used_from)," +
 	" sweep_at = CASE WHEN sweep_at < $8::bigint THEN $11::bigint ELSE sweep_at END WHERE id = (SELECT g.id FROM grants g WHERE " +
 	column.SameAsserted(parameters(1)) + " AND " + userKey("$1") + " AND " + clientKey("$2") +
@@ -83,7 +83,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	return out, nil
 }
 
-// assertedPerson finds the person of an assertion, or creates them, and links them to the issuer.
+// assertedPerson finds or creates the user of an assertion, and links them to the issuer.
 func assertedPerson(
 	ctx context.Context, q querier, a storage.AssertionGrant,
 ) (u storage.User, by storage.LinkBy, err error) {
@@ -98,7 +98,7 @@ func assertedPerson(
 	var stopped int64
 	err = one(ctx, q, append(row.Dest(), &stopped), holdAsserted, id)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = errAgain // deleted meanwhile
+		err = errAgain // deleted concurrently
 	}
 	if err != nil {
 		return u, "", err
@@ -124,13 +124,14 @@ func assertedPerson(
 	}
 	n, err := exec(ctx, q, putTrustLink,
 		column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)
-	if n == 0 { // what the issuer calls the person is linked already
+	if n == 0 { // the issuer's name for the user is already linked
 		by = ""
 	}
 	return u, by, err
 }
 
-// stillUnlinked starts over when the person of an address was linked before they were held.
+// stillUnlinked returns errAgain if the user with a mail address was linked before their row was
+// locked.
 func stillUnlinked(ctx context.Context, q querier, userID string, p storage.AssertedPerson) error {
 	var unlinked int
 	err := one(ctx, q, []any{&unlinked}, column.StillUnlinked(members), userID, column.List(p.Connectors))
@@ -159,7 +160,7 @@ func members(parameter string) string {
 	return "(SELECT jsonb_array_elements_text(" + parameter + "::jsonb))"
 }
 
-// createAsserted creates the new user, under another name when theirs is taken.
+// createAsserted creates the new user, under another name if theirs is taken.
 func createAsserted(ctx context.Context, q querier, p storage.AssertedPerson) error {
 	u := *p.NewUser
 	for _, name := range []string{u.Name, column.OtherName(u)} {
@@ -176,12 +177,12 @@ func createAsserted(ctx context.Context, q querier, p storage.AssertedPerson) er
 	case err != nil:
 		return err
 	case known:
-		return errAgain // created by another assertion at the same moment
+		return errAgain // created by a concurrent assertion
 	}
 	return storage.ErrExists
 }
 
-// putAssertedGrant stores a grant, or has the one live on that is the same.
+// putAssertedGrant stores a grant, or extends an equal one.
 func putAssertedGrant(
 	ctx context.Context, q querier, a storage.AssertionGrant, g storage.Grant,
 ) (storage.Grant, error) {
@@ -209,9 +210,9 @@ func putAssertedGrant(
 var endedTrust = `SELECT EXISTS (SELECT 1 FROM trust_entries WHERE id = $1 AND disabled_at IS NOT NULL)
 	OR NOT ($2::boolean OR EXISTS (SELECT 1 FROM trust_entries WHERE id = $1)) OR ` + column.WasCut + members("$3") + ")"
 
-// trustStands returns ErrRevoked when the trust entry is disabled or gone, or a cut came after the
-// assertion. It looks once the grant has its number: an end that it does not see is stored later, and its
-// cut after that, so the grant is cut.
+// trustStands returns ErrRevoked if the trusted issuer entry is disabled or gone, or a cut came
+// after the assertion. It runs once the grant has its number. An end that it does not see is stored
+// later, and its cut after that, so the grant is cut.
 func trustStands(ctx context.Context, q querier, a storage.AssertionGrant, g storage.Grant) error {
 	var ended bool
 	args := append([]any{g.TrustID, a.Configured}, column.CutsOf(g, a.IssuedAt)...)
@@ -224,11 +225,11 @@ func trustStands(ctx context.Context, q querier, a storage.AssertionGrant, g sto
 	return nil
 }
 
-// touchAsserted notes the use of a client, no more often than column.UsedEvery.
+// touchAsserted records the use of a client, at most once per column.UsedEvery.
 const touchAsserted = `UPDATE clients SET last_used_at = $2
 WHERE id = $1 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $3)`
 
-// assertedClient notes the use of a client, which it stores with its first grant.
+// assertedClient records the use of a client, and stores the client with its first grant.
 func assertedClient(ctx context.Context, q querier, a storage.AssertionGrant) error {
 	now := a.Grant.CreatedAt
 	if a.Client != nil {
@@ -259,8 +260,8 @@ func (s *Store) LinkTrust(ctx context.Context, l storage.TrustLink) error {
 	})
 }
 
-// UnlinkTrust implements storage.TrustLinks. It holds the account, so that an assertion about the
-// person comes before it, and its grant ends, or after it.
+// UnlinkTrust implements storage.TrustLinks. It locks the account, so that an assertion about the
+// user comes either before it, so that its grant ends, or after it.
 func (s *Store) UnlinkTrust(
 	ctx context.Context, n storage.TrustName, now time.Time,
 ) (out storage.TrustLink, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// behind starts a primary with an asynchronous standby, which has all that happened until cut
-// is called; what happens then is lost when lose has killed the primary and promoted the standby.
+// behind starts a primary with an asynchronous standby, which replicates until cut is called. Later
+// changes are lost when lose has killed the primary and promoted the standby.
 func behind(t *testing.T) (primary *pgtest.Server, cut func(), lose func() *Store) {
 	t.Helper()
 	primary = pgtest.StartOwn(t)
@@ -39,15 +39,15 @@ func behind(t *testing.T) (primary *pgtest.Server, cut func(), lose func() *Stor
 	return primary, cut, lose
 }
 
-// redemption is of the code that approve has made for a grant.
+// redemption redeems the code that approve has made for a grant.
 func redemption(id string, now time.Time) storage.RedeemCode {
 	return storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: now,
 		Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: now.Add(time.Hour)}}
 }
 
-// TestAsynchronousFailover (issue 12, 2.3): a code whose redemption was lost with the primary is
-// redeemed once more at most, and only before it expires; what comes second ends the grant. A
-// client whose refreshes were lost goes on with the newest token that it has.
+// TestAsynchronousFailover (issue 12, 2.3): a code whose redemption was lost with the primary can
+// be redeemed at most once more, and only before it expires. A second use ends the grant. A client
+// whose refreshes were lost continues with its newest token.
 func TestAsynchronousFailover(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	minute := now.Add(time.Minute)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// putStep is of the keys $3, a list in JSON.
+	// putStep stores a step with its keys $3, a JSON list.
 	putStep = `WITH step AS (INSERT INTO attempt_steps (at, kept_until, keys, body) VALUES ($1, $2, $3, $4) RETURNING seq)
 INSERT INTO attempt_keys (seq, key) SELECT DISTINCT seq, jsonb_array_elements_text($3::jsonb) FROM step`
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestStepsAreBounded: OB-01: of more than MaxSteps steps a sweep removes the oldest, with their keys.
+// TestStepsAreBounded: OB-01: beyond MaxSteps, a sweep removes the oldest steps, with their keys.
 func TestStepsAreBounded(t *testing.T) {
 	s := open(t, pgtest.Start(t).Database(t), Options{})
 	defer s.Close()
@@ -24,7 +24,7 @@ func TestStepsAreBounded(t *testing.T) {
 	if err := s.PutSteps(t.Context(), steps[:10]); err != nil {
 		t.Fatal(err)
 	}
-	// As if as many had come between.
+	// As if so many steps had come between.
 	_, err := s.pool.Exec(t.Context(),
 		"SELECT setval(pg_get_serial_sequence('attempt_steps', 'seq'), (SELECT max(seq) FROM attempt_steps) + $1::bigint)",
 		storage.MaxSteps-6)

@@ -17,10 +17,10 @@ const (
 	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
 	coalesce((SELECT mark FROM audit_writers WHERE id = $1), 0) FROM audit_head`
 
-	// lockAudit has writers queue. A writer that is cut off leaves the queue to the others after some seconds.
+	// lockAudit lets writers queue. A disconnected writer gives up its place after some seconds.
 	lockAudit = `SELECT size, first_idx, set_config('idle_in_transaction_session_timeout', '10s', true)
 FROM audit_head WHERE name = 'log' FOR UPDATE`
-	// readMark is read after the lock: an append of the writer whose answer was lost may have been before it.
+	// readMark is read after the lock: an append of the writer whose reply was lost may precede it.
 	readMark  = "SELECT coalesce(max(mark), 0) FROM audit_writers WHERE id = $1"
 	lastTiles = `SELECT t.level, t.number, t.hashes FROM audit_head h CROSS JOIN generate_series(0, 6) AS l (level)
 JOIN audit_tiles t ON t.level = l.level AND t.number = h.size >> (8 * (l.level + 1))
@@ -52,8 +52,8 @@ func readAuditHead(ctx context.Context, q querier, writer string) (h storage.Aud
 	return h, one(ctx, q, []any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
 }
 
-// AppendAudit implements storage.AuditLog. While the row of the head is locked, the others wait: so all that can
-// be sent at once is.
+// AppendAudit implements storage.AuditLog. It locks the head row while other writers wait, so it
+// sends as much as possible at once.
 func (s *Store) AppendAudit(
 	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
 ) error {
@@ -82,7 +82,7 @@ func (s *Store) AppendAudit(
 	})
 }
 
-// auditEnd locks the end of the log and reads it. pgx.ErrNoRows when there is no log yet.
+// auditEnd locks the end of the log and reads it. It returns pgx.ErrNoRows if there is no log yet.
 func auditEnd(ctx context.Context, q querier, writer string, known int64) (end storage.AuditEnd, err error) {
 	var b pgx.Batch
 	b.Queue(lockAudit).QueryRow(func(row pgx.Row) error { return row.Scan(&end.Size, &end.First, nil) })
@@ -96,8 +96,8 @@ func auditEnd(ctx context.Context, q querier, writer string, known int64) (end s
 	return end, q.SendBatch(ctx, &b).Close()
 }
 
-// entryArrays are the columns of entries. Leaves, which hold no line ends (RFC 8785), go as lines of one text:
-// an array of them would be copied more often.
+// entryArrays returns the columns of entries. Leaves contain no line ends (RFC 8785) and are sent
+// as lines of one text, because an array would be copied more often.
 func entryArrays(entries []storage.AuditEntry) []any {
 	n := len(entries)
 	index, at, event := make([]int64, n), make([]int64, n), make([]string, n)

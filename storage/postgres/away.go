@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Away reports whether an error of Open or of a verb says that no primary can be reached at
-// present: it is stopped, starting, full, a standby, or behind a network that does not lead
-// there. A caller that waits may find it later, which a wrong password or a missing database denies.
+// Away reports whether an error of Open or of a verb means that no primary can be reached at
+// present. It may be stopped, starting, full, a standby, or unreachable. A caller that waits may
+// find it later, unlike after a wrong password or with a missing database.
 func Away(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -32,13 +32,13 @@ func Away(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// Unauthorized reports whether PostgreSQL answers, and does not let this user in: the password
-// is wrong, or the user unknown, or pg_hba.conf has no line for them (class 28 of SQLSTATE).
+// Unauthorized reports whether PostgreSQL responds but rejects this user: the password is wrong,
+// the user is unknown, or pg_hba.conf has no line for them (class 28 of SQLSTATE).
 func Unauthorized(err error) bool { return strings.HasPrefix(state(err), "28") }
 
-// Denied returns what the owner of the database has to run if PostgreSQL lets the user of url in and denies a right,
-// and "" for any other error. Since PostgreSQL 15 only the owner of a database may create tables in its
-// schema public.
+// Denied returns the statement that the database owner must run if PostgreSQL accepts the user of
+// url but denies a permission, and "" for any other error. Since PostgreSQL 15, only the owner of a
+// database may create tables in its schema public.
 func Denied(url string, err error) (statement string) {
 	code := state(err)
 	c, parseErr := config(url, Options{})
@@ -53,7 +53,7 @@ func Denied(url string, err error) (statement string) {
 	return "ALTER TABLE ... OWNER TO " + user + ", for each table of its schema"
 }
 
-// schemaOf is the schema in which tables are made: the first of the search path, or public.
+// schemaOf returns the schema for new tables: the first of the search path, or public.
 func schemaOf(searchPath string) string {
 	first, _, _ := strings.Cut(searchPath, ",")
 	if first = strings.Trim(strings.TrimSpace(first), `"`); first == "" || first == "$user" {
@@ -64,7 +64,7 @@ func schemaOf(searchPath string) string {
 
 func awayState(e *pgconn.PgError) bool {
 	switch {
-	case e.Code == "08P01": // PgBouncer's for everything
+	case e.Code == "08P01": // PgBouncer's code for every error
 		return strings.Contains(e.Message, "server login") ||
 			strings.Contains(e.Message, "cannot connect to server") ||
 			strings.Contains(e.Message, "server conn crashed")
@@ -74,7 +74,7 @@ func awayState(e *pgconn.PgError) bool {
 	return e.Code == tooManyConnections || e.Code == readOnly
 }
 
-// untrusted reports whether it is TLS that failed, which does not mend itself.
+// untrusted reports whether TLS failed, which does not resolve itself.
 func untrusted(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -85,7 +85,7 @@ func untrusted(err error) bool {
 		err != nil && strings.Contains(err.Error(), "server refused TLS")
 }
 
-// Hosts names the servers of a postgres:// URL, without what is secret in it.
+// Hosts returns the servers of a postgres:// URL, without its secrets.
 func Hosts(url string) string {
 	c, err := config(url, Options{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// RU-09: a right that is missing is named with the statement that gives it.
+// RU-09: the error for a missing permission contains the statement that grants it.
 func TestDenied(t *testing.T) {
 	const url = "postgres://app:geheim7@db/authd"
 	denied := func(code, message string) error {

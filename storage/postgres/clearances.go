@@ -11,14 +11,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// spendClearance is the single use of a given clearance: of N callers one changes the row.
+// spendClearance uses up a given tool call approval: one of N callers changes the row.
 var spendClearance = `UPDATE clearances AS w SET state = 'spent'
 WHERE w.binding = $1 AND w.state = 'given' AND w.expires_at > $2 AND ` + giverStands + `
 	AND ` + clearanceLive("$2") + `
 RETURNING ` + column.ClearanceRead
 
-// addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
-// who may not any more, while there is room. It counts and stores in one statement.
+// addClearance stores a waiting tool call approval if there is room. It replaces one that was used
+// or has expired, or whose giver may no longer give it. It counts and stores in one statement.
 var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `, application)
 SELECT $1::bytea, $2::text, w.user_id, w.client_id, w.grant_id, w.node_id, $7::text, $8::text, $9::bytea, $10::text, $11::text, $12::text, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint, $18::bigint, $21::text
 FROM (SELECT $3::text AS user_id, $4::text AS client_id, $5::text AS grant_id, $6::text AS node_id) w
@@ -33,13 +33,13 @@ ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, 
 	WHERE w.expires_at <= excluded.created_at OR w.state = 'spent' OR w.state = 'given' AND NOT ` + giverStands + `
 RETURNING ` + column.ClearanceRead
 
-// holdWaiting holds a row until the transaction ends, so that clearances which count against one bound are
-// counted one after the other. A client of the configuration has no row of its own.
+// holdWaiting locks a row until the transaction ends, so that approvals with one limit are counted
+// one after the other. A client of the configuration has no row of its own.
 const holdWaiting = `INSERT INTO spent (purpose, id, expires_at) VALUES ('clearances', $1, $2)
 ON CONFLICT (purpose, id) DO UPDATE SET expires_at = excluded.expires_at`
 
-// waitingOf names those of which one bound counts all: a person's, which has those of each of their grants,
-// else those of a grant, or of a client without one.
+// waitingOf names the group that shares one limit: the approvals of a user, for all of their
+// grants, or of a grant, or of a client without a grant.
 func waitingOf(t storage.ClearanceTerms) string {
 	switch {
 	case t.UserID != "":
@@ -56,10 +56,10 @@ var (
 	boundClearance = "SELECT " + column.ClearanceRead + " FROM clearances w WHERE w.binding = $1 AND w.expires_at > $2 AND " +
 		clearanceLive("$2")
 
-	// askedClearance finds the one that was asked for before: it writes nothing while a call waits.
+	// askedClearance finds the earlier request, so that a repeated call writes nothing.
 	askedClearance = boundClearance + " AND w.state IN ('waiting', 'refused')"
 
-	// decideClearance is the single decision about a clearance.
+	// decideClearance decides a tool call approval once.
 	decideClearance = `UPDATE clearances AS w SET state = $2, giver_id = (SELECT s.user_id FROM sessions s WHERE s.hash = $3)
 WHERE w.id = $1 AND w.state = 'waiting' AND w.expires_at > $4 AND ` + clearanceLive("$4") + `
 	AND EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
@@ -73,7 +73,7 @@ WHERE w.state = 'waiting' AND w.expires_at > $2 AND EXISTS (SELECT 1 FROM users 
 		mayDecide + `) AND ` + clearanceLive("$2") + `
 ORDER BY w.created_at, w.id LIMIT $3`
 
-	// rebindClearance takes a clearance to the grant of an approval.
+	// rebindClearance moves a tool call approval to the grant of an approval.
 	rebindClearance = `UPDATE clearances SET binding = $2, grant_id = $3, node_id = ''
 WHERE id = $1 AND state IN ('waiting', 'given') AND expires_at > $4`
 
@@ -132,8 +132,8 @@ func applicationKey(ctx context.Context, q querier, a storage.Clearance) (string
 	return app.Key, err
 }
 
-// denied returns the denial of the same call of the same application, by whichever of its connections.
-// pgx.ErrNoRows.
+// denied returns the denial of the same call of the same application, from any of its connections,
+// or pgx.ErrNoRows.
 func denied(ctx context.Context, q querier, a storage.Clearance, application string) (storage.Clearance, error) {
 	if application == "" {
 		return storage.Clearance{}, pgx.ErrNoRows
@@ -146,7 +146,7 @@ var deniedClearance = column.Denied(parameters(1))
 var liveTerms = "SELECT EXISTS (SELECT 1 FROM (SELECT $1::text AS client_id, $2::text AS grant_id, $3::text AS node_id) w WHERE " +
 	clearanceLive("$4") + ")"
 
-// clearance reads the one that a statement returns.
+// clearance reads the tool call approval that a statement returns.
 func clearance(ctx context.Context, q querier, sql string, args ...any) (storage.Clearance, error) {
 	var row column.ClearanceRow
 	if err := one(ctx, q, row.Dest(), sql, args...); err != nil {
@@ -202,7 +202,7 @@ func (s *Store) WaitingClearances(
 	return out, err
 }
 
-// rebind takes the clearance of an approval to its grant, if there is one that may go there.
+// rebind moves the tool call approval of an approval to its grant, if it may move there.
 func rebind(ctx context.Context, q querier, a storage.Approval) error {
 	if a.Clearance == "" {
 		return nil

@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// measureEvery is how long a measurement of the database's clock is relied upon.
+	// measureEvery is how long a measurement of the database's clock is used.
 	measureEvery = 15 * time.Second
-	// sameClock is what two readings of one clock may differ by, beside the time they take.
+	// sameClock is the tolerated difference of two readings of one clock, in addition to their
+	// duration.
 	sameClock = 100 * time.Millisecond
-	// leap is by how much a clock that was set, or a machine that slept, differs from one
-	// that ran on.
+	// leap is the smallest difference that shows that a clock was set or a machine slept.
 	leap = time.Second
 )
 
-// dbClock knows the database's clock, by which all replicas judge. It goes by this process's
-// own between two measurements, and by how that runs, not by how it is set.
+// dbClock is the database's clock, which all replicas use. Between two measurements it follows the
+// monotonic clock of this process, regardless of how that is set.
 type dbClock struct {
 	own func() time.Time
 
-	mu    sync.Mutex    // guards what follows
-	at    time.Time     // of the last measurement, by our own clock
-	asked time.Time     // when one was last due
-	ahead time.Duration // what the database's is ahead of it
+	mu    sync.Mutex    // guards the fields below
+	at    time.Time     // of the last measurement, by this process's clock
+	asked time.Time     // when a measurement was last due
+	ahead time.Duration // how far the database's clock is ahead
 }
 
-// correct returns what the database's clock says when our own one says t.
+// correct returns the database's time for t, a time of this process's clock.
 func (c *dbClock) correct(t time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,14 +43,14 @@ func (c *dbClock) correct(t time.Time) time.Time {
 
 func (c *dbClock) now() time.Time { return c.correct(c.own()) }
 
-// skew is how far the database's clock is ahead of what ours is set to.
+// skew returns how far the database's clock is ahead of this process's.
 func (c *dbClock) skew() time.Duration {
 	t := c.own()
 	return c.correct(t).Sub(t.Round(0))
 }
 
-// due reports, to one caller a second, that it is time to measure: the last one is old, or
-// our clock was set, or the machine slept.
+// due reports, to one caller a second, that a measurement is due: the last one is old, the clock
+// was set, or the machine slept.
 func (c *dbClock) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *dbClock) due() bool {
 	return true
 }
 
-// measure asks the database for the time, by the simple protocol: a pooler that loses
-// prepared statements answers too.
+// measure asks the database for the time with the simple protocol, which also works with a pooler
+// that loses prepared statements.
 func (c *dbClock) measure(ctx context.Context, conn *pgx.Conn) error {
 	sent := c.own()
 	rows, err := conn.PgConn().Exec(ctx, "SELECT extract(epoch FROM clock_timestamp())").ReadAll()
@@ -83,8 +83,8 @@ func (c *dbClock) measure(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// note keeps a measurement: the database's clock said theirs between sent and got. One that
-// agrees with the last as well as it can leaves that alone, so that time runs evenly.
+// note stores a measurement: the database's clock said theirs between sent and got. If it agrees
+// with the last one within its accuracy, the last one stays, so that time runs evenly.
 func (c *dbClock) note(sent, got, theirs time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,13 +97,13 @@ func (c *dbClock) note(sent, got, theirs time.Time) {
 	}
 }
 
-// inTime, and the number of a parameter, is the condition of a statement that must not run
-// late: on a server that hangs it lies in a socket, and what it does in the name of a moment
-// long gone would look like a second use to the client that meanwhile tries again.
+// inTime, followed by the number of a parameter, is the condition that a statement does not run
+// late. While a server hangs, a statement waits in a socket. If it ran long after its time, it
+// would look like a second use to the client, which has tried again meanwhile.
 const inTime = "extract(epoch FROM clock_timestamp()) * 1000 <= "
 
-// deadline is until when a verb that begins now may act: a little longer than its caller
-// waits for it, and no longer than half of a grace that begins with it.
+// deadline returns until when a verb that begins now may act: a little longer than its caller
+// waits, and at most half of a grace that begins with it.
 func (s *Store) deadline(grace time.Duration) int64 {
 	limit := s.timeout + 2*time.Second
 	if grace > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// names are as many names that begin with prefix.
+// names returns n names that begin with prefix.
 func names(prefix string, n int) (out []string) {
 	for i := range n {
 		out = append(out, fmt.Sprint(prefix, i))
@@ -20,16 +20,16 @@ func names(prefix string, n int) (out []string) {
 	return out
 }
 
-// TestM1WhatRunsLateEndsNoGrant (operations M1): PostgreSQL hangs for longer than a verb, and
-// for longer than the grace; then it carries out what lay in its sockets. The clients that
-// were told 503 try again, and all of them go on.
+// TestM1WhatRunsLateEndsNoGrant (operations M1): PostgreSQL hangs for longer than a verb and the
+// grace, and then runs the statements in its sockets. The clients, which got status 503, try again
+// and all continue.
 func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	const n, grace, hang = 12, 10 * time.Second, 12 * time.Second
 	ctx, server := t.Context(), pgtest.StartOwn(t)
 	defer server.Resume()
 	// The server hangs for as long as our clock is behind.
 	var clock later
-	// In this mode a statement is sent whole, as all are once they are prepared.
+	// In this mode a statement is sent whole, like all prepared ones.
 	s := open(t, server.URL()+"&default_query_exec_mode=exec", Options{Now: clock.now})
 	defer s.Close()
 	ids := names("g", n)
@@ -75,13 +75,13 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	// What lay in the sockets is carried out when the connections that were given up are gone.
+	// The statements in the sockets have run once the abandoned connections are gone.
 	if err := server.WaitFor(`SELECT NOT EXISTS (SELECT 1 FROM pg_stat_activity
 		WHERE application_name = 'mcp-authd' AND backend_start < '` + warmed + `')`); err != nil {
 		t.Fatal(err)
 	}
 	s.timeout = time.Minute
-	warm(t, s, len(verbs)) // the grace counts, which is shorter than many connections can take
+	warm(t, s, len(verbs)) // because the grace is shorter than opening many connections may take
 	for i, err := range together(verbs) {
 		if err != nil {
 			t.Errorf("client %d tries again: %v", i, err)
@@ -89,7 +89,7 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	}
 }
 
-// warm has as many connections open, and used a moment ago.
+// warm opens n connections and uses each.
 func warm(t *testing.T, s *Store, n int) {
 	t.Helper()
 	var verbs []func() error
@@ -110,8 +110,8 @@ func together(verbs []func() error) []error {
 	return errs
 }
 
-// TestM2ReplicasWithDifferentClocks (operations M2): parallel refreshes by two replicas, one
-// of which is 65 seconds ahead, are no reuse.
+// TestM2ReplicasWithDifferentClocks (operations M2): parallel refreshes by two replicas, one of
+// which is 65 seconds ahead, are not reuse.
 func TestM2ReplicasWithDifferentClocks(t *testing.T) {
 	ctx, url := t.Context(), pgtest.Start(t).Database(t)
 	ahead := func() time.Time { return time.Now().Add(65 * time.Second) }
@@ -141,7 +141,7 @@ func TestM2ReplicasWithDifferentClocks(t *testing.T) {
 	}
 }
 
-// TestM2ALeapOfOurClock: what is judged goes on by how the clock runs, not by how it was set.
+// TestM2ALeapOfOurClock: decisions follow how the clock runs, regardless of how it is set.
 func TestM2ALeapOfOurClock(t *testing.T) {
 	at := time.Now()
 	c := &dbClock{own: func() time.Time { return at }}

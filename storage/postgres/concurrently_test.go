@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
-// before returns a connection to a database with the steps before the one of that name.
+// before returns a connection to a database with the steps that precede the named one.
 func before(t *testing.T, url, name string) *pgx.Conn {
 	t.Helper()
 	ctx := context.Background()
@@ -48,15 +48,15 @@ func before(t *testing.T, url, name string) *pgx.Conn {
 const putGrant = `INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, code_hash, code_redirect, code_challenge, code_expires_at, sweep_at)
 	VALUES ($1, 'c', 'u', 'r', '[]', 0, 0, 0, decode(md5($1), 'hex'), '', '', 0, 0)`
 
-// Issue 12, 3.4: an index over a large table is built beside its writers. Several replicas
-// start at once; while one of them builds, a writer that began before holds a row, which the
-// building waits for, and another writer writes.
+// Issue 12, 3.4: an index on a large table is built concurrently with its writers. Several replicas
+// start at once. While one of them builds, an older writer holds a row, which the build waits for,
+// and another writer writes.
 func TestAConcurrentStepBlocksNoWriter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	url := pgtest.Start(t).Database(t)
 	conn := before(t, url, "grant_keys")
-	// What a process that was killed while it built has left.
+	// A leftover of a process that was killed during the build.
 	if _, err := conn.Exec(ctx, "CREATE INDEX grants_by_client ON grants (code_redirect)"); err != nil {
 		t.Fatal(err)
 	}

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// connected is the condition that the grant g is a live one of a person, $1, at $2.
+	// connected is the condition that the grant g is a live one of a user, $1, at $2.
 	connected = `g.user_id = $1 AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL AND g.expires_at > $2::bigint AND NOT ` + isCut
 
-	// ofConnected are those of an application, $4, at a resource, $3.
+	// ofConnected is the condition for such grants of an application, $4, at a resource, $3.
 	ofConnected = connected + ` AND hashtext(user_id) = hashtext($1) AND resource = $3 AND client_id = ANY($4)`
 
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
-	// The index begins with the hash of the person, and goes on in the order of the grants' ids.
+	// The index begins with the hash of the user, followed by the grants' ids in order.
 	pageConnections = selectConnections + ` AND NOT g.for_program AND hashtext(user_id) = hashtext($1)`
 	pageBefore      = ` AND left(id, 11) <= left($4, 11) AND id < $4`
 	pageOrder       = ` ORDER BY left(id, 11) DESC, id DESC LIMIT $3`
 
-	// inOrder has a page read in that order up to its end. Without statistics of the person the planner
-	// takes them to have few grants, and sorts all that they have; and it compiles what it takes to be
-	// costly, which costs more than the page.
+	// inOrder makes the planner read a page in index order. Without statistics on the user, the
+	// planner assumes few grants, and sorts them all. It also compiles statements that it takes to
+	// be costly, which costs more than the page.
 	inOrder = "SELECT set_config('enable_sort', 'off', true), set_config('jit', 'off', true)"
 )
 
@@ -77,8 +77,8 @@ func connection(ctx context.Context, q querier, userID, id string, now time.Time
 	return r.Connection()
 }
 
-// NarrowGrant implements storage.Connections. It holds the grants, so that of two narrowings the
-// second one sees what the first has left.
+// NarrowGrant implements storage.Connections. It locks the grants, so that of two concurrent calls
+// the second sees the result of the first.
 func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error {
 	return s.txCommitted(ctx, "narrow grant", func(ctx context.Context, q querier) error {
 		g, app, err := applicationOf(ctx, q, userID, id, now)
@@ -104,7 +104,7 @@ func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Sco
 		if len(narrow.Left) == 0 {
 			return settle(ctx, q)
 		}
-		// The consents go first, as forgetApplication says.
+		// The consents go first, see forgetApplication.
 		steps := []statement{
 			{`DELETE FROM consents WHERE user_id = $1 AND resource = $2 AND scope <> ''
 				AND client_id = ANY($3) AND NOT scope = ANY($4)`,
@@ -123,7 +123,7 @@ func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Sco
 	})
 }
 
-// applicationOf is a live grant of a person, and its application.
+// applicationOf returns a live grant of a user, and its application.
 func applicationOf(
 	ctx context.Context, q querier, userID, id string, now time.Time,
 ) (g storage.Connection, app column.Application, err error) {
@@ -143,7 +143,7 @@ func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time
 		if err = storePause(ctx, q, g, app, now); err != nil {
 			return err
 		}
-		// Approvals that ran before it may have added clients.
+		// Earlier approvals may have added clients.
 		if app, err = application(ctx, q, userID, g.Resource, g.ClientID); err != nil {
 			return err
 		}
@@ -169,8 +169,8 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 
 // StopEverything implements storage.Stops.
 //
-// It holds the account, so that a session which begins meanwhile is there to be ended, or finds that
-// everything was stopped: see PutSession and CollectRemoteSignIn.
+// It holds the account, so that a session which begins meanwhile is there to be ended, or finds
+// that everything was stopped: see PutSession and CollectRemoteSignIn.
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
 	return s.tx(ctx, "stop everything", func(ctx context.Context, q querier) error {
 		if _, err := exec(ctx, q, "UPDATE users SET stopped_at = greatest(stopped_at, $2::bigint) WHERE id = $1",

@@ -18,7 +18,7 @@ func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time
 	})
 }
 
-// spendProof does not wait for its commit. What it sets holds for its own transaction alone.
+// spendProof does not wait for its commit. Its setting only applies to its own transaction.
 const spendProof = `INSERT INTO spent (purpose, id, expires_at) SELECT $1::text, $2::text, $3::bigint
 WHERE set_config('synchronous_commit', 'off', true) = 'off' ON CONFLICT DO NOTHING`
 
@@ -39,8 +39,8 @@ const lease = `INSERT INTO settings (name, value, expires_at) VALUES ($1, $2, $4
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
 	WHERE settings.value = excluded.value OR settings.expires_at <= $3`
 
-// Lease implements storage.Leases. It is a row, and no advisory lock: a pooler gives each
-// transaction another session.
+// Lease implements storage.Leases. It uses a row and not an advisory lock, because a pooler gives
+// each transaction another session.
 func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
 	err = s.do(ctx, "lease", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// putCut reads how many grants have been numbered, by all connections, also those that are
-	// being stored now.
+	// putCut reads how many grants have been numbered by all connections, including those being
+	// stored now.
 	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (` + lastNumber + `grants_status_index_seq), ` + column.FirstPhase + ")"
 
@@ -33,10 +33,10 @@ VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + col
 
 	moveCut = "UPDATE cuts SET grants = $2, phase = $3, place = $4, reached = $5 WHERE id = $1"
 
-	// markCut marks the next grants in the order in which they were stored. No index for what was
-	// cut is needed, and a batch looks at no more than its limit. What was cut is told where a
-	// grant is looked at, and not where it is changed: there a planner with no statistics of it
-	// takes the grants that were cut for a handful, and looks through the batch for each of them.
+	// markCut marks the next grants in stored order. It needs no index for the selection, and reads
+	// at most limit grants. It checks the selection where it reads a grant, not where it updates
+	// it. Without statistics, the planner would assume few cut grants there, and search the batch
+	// for each of them.
 	markCut = `WITH looked AS MATERIALIZED (SELECT id, status_index, revoked_at IS NULL
 		AND $7 IN ('', user_id) AND $8 IN ('', client_id) AND $9 IN ('', resource)
 		AND ($10 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = $10))
@@ -48,8 +48,8 @@ marked AS (UPDATE grants SET revoked_at = $4, sweep_at = least(sweep_at, $5), re
 	RETURNING 1)
 SELECT (SELECT count(*) FROM looked), (SELECT coalesce(max(status_index), $1) FROM looked), (SELECT count(*) FROM marked)`
 
-	// endFew ends the live grants that were selected, and counts both: what another verb has
-	// ended meanwhile was one of them all the same.
+	// endFew ends the selected live grants, and counts both: grants that another verb has ended
+	// meanwhile still count as selected.
 	endFew = `,
 ended AS (UPDATE grants SET revoked_at = $1, sweep_at = least(sweep_at, $2), revoked_by = $3
 	WHERE revoked_at IS NULL AND id IN (SELECT id FROM few) RETURNING 1)
@@ -87,13 +87,13 @@ func (s *Store) CutGrants(
 	return row.Cut(), err
 }
 
-// cut ends the live grants of a selection and forgets its consents: by itself when there are a
-// few, and else by a cut.
+// cut ends the live grants of a selection and forgets its consents. It marks a few grants itself,
+// and writes a cut for more.
 func cut(ctx context.Context, q querier, sel storage.Selection, by storage.RevokedBy, now time.Time) error {
 	if err := sel.Check(); err != nil {
 		return err
 	}
-	if sel.UserID == "" && sel.ClientID == "" { // no index finds a few of them
+	if sel.UserID == "" && sel.ClientID == "" { // no index can find them
 		row := column.NewCut(secrets.ID("cut_"), sel, by, now)
 		return all(ctx, q, statement{putCut, row.Values(0)})
 	}
@@ -119,7 +119,7 @@ func cut(ctx context.Context, q querier, sel storage.Selection, by storage.Revok
 	return nil
 }
 
-// forget forgets up to limit of the consents of a selection, and returns how many it has found.
+// forget removes up to limit consents of a selection, and returns how many it found.
 func forget(ctx context.Context, q querier, sel storage.Selection, limit int) (found int, err error) {
 	where, args := selected(sel, 1)
 	err = one(ctx, q, []any{&found},
@@ -128,12 +128,13 @@ func forget(ctx context.Context, q querier, sel storage.Selection, limit int) (f
 	return found, err
 }
 
-// selected is the condition of a selection on grants or consents, with parameters from first on.
+// selected returns the condition of a selection on grants or consents, with parameters numbered
+// from first.
 func selected(sel storage.Selection, first int) (where string, args []any) {
 	return column.Selected(sel, parameters(first), nil)
 }
 
-// selectedGrants is the condition of a selection on grants, with the keys of their indexes.
+// selectedGrants returns the condition of a selection on grants, with the keys of their indexes.
 func selectedGrants(sel storage.Selection, first int) (where string, args []any) {
 	return column.Selected(sel, parameters(first),
 		map[string]func(string) string{"user_id": userKey, "client_id": clientKey})
@@ -143,15 +144,15 @@ func parameters(first int) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("$%d", first+i) }
 }
 
-// cutTrust cuts what rests on a trust entry.
+// cutTrust cuts the grants that depend on a trusted issuer entry.
 func cutTrust(trustID string, now time.Time) []statement {
 	sel := storage.Selection{Trust: trustID}
 	row := column.NewCut(secrets.ID("cut_"), sel, storage.ByTrust, now)
 	return append(noteCut(sel, now), statement{putTrustCut, row.Values(0)})
 }
 
-// noteCut refuses what was asserted before a cut. A provider asserts nothing. It is stored before the cut:
-// see trustStands.
+// noteCut makes the store refuse assertions issued before a cut. A provider issues no assertions.
+// It is stored before the cut, see trustStands.
 func noteCut(sel storage.Selection, now time.Time) []statement {
 	if sel.Connector != "" {
 		return nil
@@ -172,9 +173,9 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 	return out, err
 }
 
-// FollowCut implements storage.Cuts. The lock on the cut is what callers take turns by.
+// FollowCut implements storage.Cuts. Callers take turns with the lock on the cut.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
-	if err := s.fileClients(ctx); err != nil { // that a cut by application has not seen
+	if err := s.fileClients(ctx); err != nil { // clients that a cut by application has not seen
 		return out, err
 	}
 	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
@@ -213,7 +214,7 @@ func follow(ctx context.Context, q querier, r *column.CutRow, now time.Time, lim
 	case r.Phase == column.CutMarks:
 		return mark(ctx, q, r, now, limit)
 	case r.Phase == column.CutSettled && now.Before(c.At.Add(column.CutSettles)):
-		return pgx.ErrNoRows // not yet: an approval may be under way that was numbered before the cut
+		return pgx.ErrNoRows // not yet: an approval numbered before the cut may be running
 	case r.Phase == column.CutSettled:
 		return mark(ctx, q, r, now, limit)
 	case c.Connector != "":
@@ -238,7 +239,7 @@ func mark(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit
 	return err
 }
 
-// signOut ends the next sessions at a provider.
+// signOut ends the next provider sessions.
 func signOut(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit int) error {
 	c := r.Cut()
 	var looked int

@@ -9,14 +9,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Issue 12, H3: the grants of a cut are marked batch by batch also where PostgreSQL has no
-// statistics of them, or those of before they came. It then takes them for a handful, and must
-// not look through a batch for each of them.
+// Issue 12, H3: the grants of a cut are marked batch by batch even if PostgreSQL has no, or old,
+// statistics on them. It then assumes few grants, and must not search a batch for each of them.
 func TestH3ACutIsFollowedWithoutStatistics(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, pgtest.Start(t).Database(t), Options{})
 	for _, sql := range []string{
-		"CREATE INDEX grants_client ON grants (client_id, id)", // goes an hour after an upgrade
+		"CREATE INDEX grants_client ON grants (client_id, id)", // dropped an hour after an upgrade
 		"ALTER TABLE grants SET (autovacuum_enabled = false)",
 		`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, code_hash, code_redirect, code_challenge, code_expires_at, sweep_at)
 	SELECT 'grant ' || n, 'c', 'u', 'r', '[]', 0, 0, 0, decode(md5(n::text), 'hex'), '', '', 0, 0 FROM generate_series(1, 30000) n`,

@@ -19,7 +19,7 @@ func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 	})
 }
 
-// TakeDeparture implements storage.Departures: of N callers one deletes the row.
+// TakeDeparture implements storage.Departures: one of N callers deletes the row.
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (out storage.Departure, err error) {
 	err = s.do(ctx, "take departure", func(ctx context.Context, q querier) error {
 		var sealed []byte
@@ -38,7 +38,7 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 	return out, err
 }
 
-// AbandonedDepartures implements storage.Departures. What another replica takes is passed over.
+// AbandonedDepartures implements storage.Departures. It skips rows that another replica is taking.
 func (s *Store) AbandonedDepartures(
 	ctx context.Context, now time.Time, limit int,
 ) (out []storage.Departure, err error) {

@@ -18,14 +18,14 @@ const (
 	readDevice = "SELECT " + column.DeviceRead +
 		" FROM devices WHERE user_code_hash = $1 AND decided_at IS NULL AND expires_at > $2"
 
-	// approveDevice and denyDevice are the single decision about a request: of N callers one
-	// changes the row, the others wait for its lock and then find the condition false.
+	// approveDevice and denyDevice decide a request once: one of N callers changes the row. The
+	// others wait for its lock and then find the condition false.
 	approveDevice = `UPDATE devices SET decided_at = $1, grant_id = $3
 WHERE code_hash = $2 AND client_id = $4 AND resource = $5 AND decided_at IS NULL AND expires_at > $1`
 	denyDevice = "UPDATE devices SET decided_at = $1 WHERE code_hash = $2 AND decided_at IS NULL AND expires_at > $1"
 )
 
-// pollDevice lets the interval grow to ten minutes, when every request has expired.
+// pollDevice increases the interval up to ten minutes. Every request has expired by then.
 var pollDevice = `UPDATE devices SET polled_at = $1, early = ` + column.TooEarly("$1::bigint") + `,
 	interval_ms = CASE WHEN ` + column.TooEarly("$1::bigint") + ` THEN least(interval_ms + $4::bigint, 600000) ELSE interval_ms END
 WHERE code_hash = $2 AND client_id = $3
@@ -80,7 +80,7 @@ func (s *Store) DenyDevice(ctx context.Context, code storage.Hash, now time.Time
 	})
 }
 
-// undecidable names the cause for which a request was not decided.
+// undecidable returns why a request was not decided.
 func undecidable(ctx context.Context, q querier, code storage.Hash) error {
 	var decided bool
 	err := one(ctx, q, []any{&decided}, "SELECT decided_at IS NOT NULL FROM devices WHERE code_hash = $1", code[:])

@@ -23,7 +23,7 @@ func (s *Store) EndUpstreams(
 		return err
 	})
 	if errors.Is(err, storage.ErrNotFound) {
-		err = nil // a provider has named what no record can be
+		err = nil // the provider sent a value that no record can contain
 	}
 	return out, err
 }
@@ -36,7 +36,7 @@ func (s *Store) EndUpstreamsOnce(
 		if err := spend(ctx, q, use); err != nil {
 			return err
 		}
-		out = nil // of a transaction that was repeated
+		out = nil // if the transaction is repeated
 		for _, k := range keys {
 			ended, err := endSelected(ctx, q, k, reason, now)
 			if err != nil {
@@ -47,12 +47,12 @@ func (s *Store) EndUpstreamsOnce(
 		return nil
 	})
 	if errors.Is(err, storage.ErrNotFound) {
-		err = nil // a provider has named what no record can be
+		err = nil // the provider sent a value that no record can contain
 	}
 	return out, err
 }
 
-// endSelected ends the live sessions at providers that k selects.
+// endSelected ends the live provider sessions that k selects.
 func endSelected(
 	ctx context.Context, q querier, k storage.UpstreamKey, reason string, now time.Time,
 ) ([]storage.Upstream, error) {
@@ -71,16 +71,16 @@ func endSelected(
 const (
 	eraseUpstreams = `UPDATE upstreams SET sealed = NULL, claimed_until = NULL, ended_at = $1, end_reason = $2 WHERE id = ANY($3)`
 
-	// endSessions leaves a word for each browser.
+	// endSessions stores the reason for each browser.
 	endSessions = `WITH gone AS (DELETE FROM sessions WHERE upstream_id IS NOT NULL AND upstream_id = ANY($1) RETURNING hash, upstream_id, expires_at)
 INSERT INTO farewells (hash, connector, reason, expires_at)
 SELECT g.hash, u.connector, $2, g.expires_at FROM gone g JOIN upstreams u ON u.id = g.upstream_id
 ON CONFLICT DO NOTHING`
 )
 
-// endUpstreams ends the live sessions at providers that match where, and what rests on
-// them. They are locked in order, so that two that end the same do not wait for each
-// other. The browser sessions go before the grants, as in cutOff, and for its reason.
+// endUpstreams ends the live provider sessions that match where, and everything that depends on
+// them. It locks them in order, so that two concurrent calls cannot deadlock. Browser sessions go
+// before grants, for the reason given at cutOff.
 func endUpstreams(
 	ctx context.Context, q querier, where string, args []any, reason string, now time.Time,
 ) ([]storage.Upstream, error) {
@@ -99,8 +99,8 @@ func endUpstreams(
 	)
 }
 
-// eraseOfUser ends the sessions at providers of a user whose browser sessions and grants
-// end anyway. It locks them in the order of endUpstreams. Their tokens are kept to be given back.
+// eraseOfUser ends the provider sessions of a user whose browser sessions and grants end anyway. It
+// locks them in the order of endUpstreams, and keeps their tokens for revocation.
 func eraseOfUser(userID, reason string, now time.Time) statement {
 	return statement{`WITH live AS (SELECT id, connector, subject, user_id, sealed FROM upstreams WHERE user_id = $3 AND ended_at IS NULL ORDER BY id FOR UPDATE),
 kept AS (` + handback + `SELECT id, connector, subject, user_id, sealed, $4::bigint FROM live WHERE sealed IS NOT NULL ON CONFLICT DO NOTHING)

@@ -25,7 +25,7 @@ const takeEvents = `UPDATE events SET leased_at = $1 WHERE id IN (
 	SELECT id FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= $2)
 	ORDER BY at, id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id, at, name, fields`
 
-// TakeEvents implements storage.Events. What another replica takes is passed over.
+// TakeEvents implements storage.Events. It skips rows that another replica is taking.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
 	err = s.do(ctx, "take events", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, event, takeEvents, column.Millis(now),

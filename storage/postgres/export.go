@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/export"
 )
 
-// kinds are those of the types of columns.
+// kinds maps column types to kinds.
 var kinds = map[string]export.Kind{
 	"text": export.Text, "bytea": export.Bytes, "bigint": export.Integer, "integer": export.Integer,
 	"boolean": export.Integer,
@@ -21,12 +21,13 @@ var kinds = map[string]export.Kind{
 const columnsOf = `SELECT column_name, data_type FROM information_schema.columns
 WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`
 
-// lastNumber is the last number that a sequence has given out: one that was not called yet says which it will
-// give out next.
+// lastNumber selects the last number of a sequence. A sequence that was not called yet contains the
+// next number instead.
 const lastNumber = "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM "
 
-// Export writes the installation in the database, as it is at one moment. h says what the database does not
-// know. storage.ErrSchema, wrapped, when migrations are missing, and export.ErrText when a text cannot be moved.
+// Export writes the installation in the database, as of one moment. h contains the data that the
+// database does not know. It returns a wrapped storage.ErrSchema if migrations are missing, and
+// export.ErrText if a text cannot be exported.
 func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum export.Summary, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return sum, err
@@ -64,10 +65,10 @@ func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum 
 	return sum, nil
 }
 
-// alone runs fn in a transaction without a time limit, on a connection of its own.
+// alone runs fn in a transaction without a time limit, on its own connection.
 func (s *Store) alone(ctx context.Context, o pgx.TxOptions, fn func(pgx.Tx) error) error {
 	config := s.pool.Config().ConnConfig
-	delete(config.RuntimeParams, "statement_timeout") // of verbs
+	delete(config.RuntimeParams, "statement_timeout") // the timeout of verbs
 	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -131,10 +132,11 @@ func tableOf(ctx context.Context, tx pgx.Tx, name string) (t export.Table, boole
 	return t, boolean, rows.Err()
 }
 
-// Import writes what an export holds into the database of the URL, which holds no installation, and brings it to
-// the migrations of this program. All rows are written or none: export.ErrNotEmpty, wrapped, when there are some
-// already, and export.ErrForm, ErrBroken or ErrNewer, wrapped, when the export cannot be used. A migration that fails
-// after that leaves the rows, export.ErrMigration, wrapped, and Open tries it again.
+// Import writes an export into the database of the URL, which must have no installation, and
+// migrates it to this program's schema. Either all rows are written or none. It returns a wrapped
+// export.ErrNotEmpty if the database has rows, and export.ErrForm, ErrBroken or ErrNewer if the
+// export cannot be used. If a later migration fails, the rows stay, and it returns a wrapped
+// export.ErrMigration. Open tries it again.
 func Import(ctx context.Context, url string, from *export.Reader, o Options) error {
 	steps, err := migrations.Steps(migrations.Postgres)
 	if err != nil {
@@ -183,7 +185,7 @@ func fill(ctx context.Context, tx pgx.Tx, from *export.Reader) error {
 			return err
 		}
 		if len(t.Columns) == 0 {
-			continue // of a later migration than the export has
+			continue // from a migration that the export lacks
 		}
 		if err := empty(ctx, tx, name); err != nil {
 			return err
@@ -203,8 +205,8 @@ func fill(ctx context.Context, tx pgx.Tx, from *export.Reader) error {
 	}
 }
 
-// empty makes sure that a table has no rows but those of a new database, and takes these out. Of this and a
-// server that starts meanwhile one fails: only one signing key can be active.
+// empty checks that a table has only the rows of a new database, and removes these. If a server
+// starts at the same time, one of the two fails, because only one signing key can be active.
 func empty(ctx context.Context, tx pgx.Tx, name string) error {
 	var rows bool
 	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+name+" WHERE "+export.Used(name)+")").Scan(&rows)
@@ -241,12 +243,12 @@ func fillTable(ctx context.Context, tx pgx.Tx, from *export.Reader, t export.Tab
 	if column == "" {
 		return nil
 	}
-	// A number that was given out is not given out again.
+	// Numbers are never reused.
 	_, err = tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s RESTART WITH %d", t.Name, column, t.Last+1))
 	return err
 }
 
-// source gives the rows of a table to CopyFrom.
+// source passes the rows of a table to CopyFrom.
 type source struct {
 	from    *export.Reader
 	boolean []bool

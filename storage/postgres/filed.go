@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// fileBatch files clients while they are what they were read as.
+	// fileBatch files clients that have not changed since they were read.
 	fileBatch = `UPDATE clients c SET application = coalesce((SELECT counts_as FROM application_aliases a WHERE a.application = r.key), r.key)
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS r (id, key, name, redirects)
 WHERE c.id = r.id COLLATE "C" AND c.application IS NULL AND c.name = r.name AND c.redirect_uris = r.redirects`
@@ -23,7 +23,7 @@ VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + col
 
 	readApplicationCut = "SELECT " + column.ApplicationCutRead + " FROM application_cuts WHERE id = $1 FOR UPDATE"
 
-	// putHold stores a hold while there is room for one more. A block stays one.
+	// putHold stores a hold if there is room. A block stays a block.
 	putHold = `INSERT INTO application_holds AS o (application, name, blocked, held_by, at)
 SELECT $1::text, $2::text, $3::bigint, $4::text, $5::bigint
 WHERE EXISTS (SELECT 1 FROM application_holds WHERE application = $1) OR (SELECT count(*) FROM application_holds) < $6
@@ -37,14 +37,15 @@ var (
 		"h.application > $1 AND ($2 = '' OR strpos(lower(h.name), $2) > 0 OR strpos(lower(h.application), $2) > 0)", "$3")
 	filedOne = column.Filed("application = $1", "h.application = $1", "1")
 
-	// grantsOf are live grants of an application, $1.
+	// grantsOf selects live grants of an application, $1.
 	grantsOf = `SELECT g.user_id FROM (SELECT $1::text COLLATE "C" AS id UNION SELECT id FROM clients WHERE application = $1) c
 JOIN grants g ON g.client_id = c.id AND ` + clientKey("c.id") + `
 WHERE g.revoked_at IS NULL AND g.expires_at > $2 AND NOT ` + column.IsCut + " LIMIT $3"
 )
 
-// fileClients files the clients that are not filed yet: new ones, replaced ones, and those of an earlier version.
-// A client whose first approval is under way is filed when the cut is followed, which waits for it.
+// fileClients files the unfiled clients: new ones, replaced ones, and clients of an earlier
+// version. A client whose first approval is running is filed when the cut is followed, which waits
+// for the approval.
 func (s *Store) fileClients(ctx context.Context) error {
 	for {
 		n := 0
@@ -67,7 +68,7 @@ func (s *Store) fileClients(ctx context.Context) error {
 	}
 }
 
-// unfiled is a client with its redirect URIs as they are stored.
+// unfiled is a client with its redirect URIs as stored.
 type unfiled struct {
 	storage.Client
 	redirects string
@@ -135,7 +136,7 @@ func (s *Store) filed(ctx context.Context, query string, args ...any) (out []sto
 	return out, err
 }
 
-// describe adds the hold of an application and what counts as it.
+// describe adds the hold of an application and its merged keys.
 func describe(ctx context.Context, q querier, a *storage.FiledApplication) (err error) {
 	var r column.HoldRow
 	err = one(ctx, q, r.Dest(), "SELECT "+column.HoldRead+" FROM application_holds h WHERE application = $1", a.Key)
@@ -205,12 +206,13 @@ func (s *Store) HoldApplication(ctx context.Context, h storage.Hold) error {
 	})
 }
 
-// newApplicationCut is the cut of the grants to the clients of an application.
+// newApplicationCut returns the cut of the grants to the clients of an application.
 func newApplicationCut(key string, by storage.RevokedBy, now time.Time) column.CutRow {
 	return column.NewCut(secrets.ID("cut_"), storage.Selection{Application: key}, by, now)
 }
 
-// cutApplication also refuses what was asserted before the cut. Clients that registered themselves assert nothing.
+// cutApplication also makes the store refuse assertions issued before the cut. Self-registered
+// clients have no assertions.
 func cutApplication(ctx context.Context, q querier, row column.CutRow, now time.Time) error {
 	ids, err := each(ctx, q, pgx.RowTo[string], "SELECT id FROM clients WHERE application = $1 AND source NOT IN "+
 		column.SelfRegisteredSources+" UNION SELECT $1::text", row.Cut().Application)
@@ -281,7 +283,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 			return err
 		case merged:
 			return storage.ErrExists
-		case held != 0 && held != 3: // two of one kind are 3
+		case held != 0 && held != 3: // two of one kind give 3
 			return storage.ErrMismatch
 		case cut:
 			return storage.ErrBusy

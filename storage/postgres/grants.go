@@ -15,8 +15,8 @@ import (
 func (s *Store) ListGrants(
 	ctx context.Context, userID, clientID, after string, limit int,
 ) (out []storage.Grant, err error) {
-	// One text for each set of filters, so that each can walk its own index. That of a client
-	// begins with the hash of its id and goes on in the order of the grants' ids.
+	// One query text per set of filters, so that each can use its own index. The client's index
+	// begins with the hash of its id, followed by the grants' ids in order.
 	sql := "SELECT " + column.GrantRead + " FROM grants g WHERE id > $1 AND revoked_at IS NULL AND NOT " + column.IsCut
 	args, order := []any{after, max(limit, 0)}, "id"
 	if clientID != "" {
@@ -62,7 +62,7 @@ func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err erro
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
 		if userID == "" || clientID == "" || resource == "" {
-			return nil // an empty field would select more, not less
+			return nil // an empty field would select more grants, not fewer
 		}
 		return cut(ctx, q, storage.Selection{UserID: userID, ClientID: clientID, Resource: resource},
 			storage.ByConsent, now)

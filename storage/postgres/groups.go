@@ -48,8 +48,8 @@ func (s *Store) CreateGroup(ctx context.Context, g storage.Group) error {
 	})
 }
 
-// DeleteGroup implements storage.Groups. The foreign key of access_rules refuses it beside a rule that is stored at
-// the same time.
+// DeleteGroup implements storage.Groups. The foreign key of access_rules makes it fail if a rule is
+// stored concurrently.
 func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 	return s.tx(ctx, "delete group", func(ctx context.Context, q querier) error {
 		var named bool
@@ -114,7 +114,7 @@ func (s *Store) Membership(ctx context.Context, userID string) (out storage.Memb
 			return storage.ErrNotFound
 		}
 		for _, group := range groups {
-			if group != nil { // of an account in no group, the one row has none
+			if group != nil { // for an account without groups, the only row has none
 				out.Groups = append(out.Groups, *group)
 			}
 		}

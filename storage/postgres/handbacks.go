@@ -13,19 +13,18 @@ import (
 const (
 	handback = "INSERT INTO handbacks (id, connector, subject, user_id, sealed, expires_at) "
 
-	// sweepOrphans removes the sessions at providers that nothing rests on, and keeps their
-	// tokens.
+	// sweepOrphans removes provider sessions that no record depends on, and keeps their tokens.
 	sweepOrphans = `WITH gone AS (DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams u WHERE created_at <= $1::bigint - $3::bigint` + unused + `
 	LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id, connector, subject, user_id, sealed)
 ` + handback + "SELECT id, connector, subject, user_id, sealed, $1::bigint + $4::bigint FROM gone WHERE sealed IS NOT NULL ON CONFLICT DO NOTHING"
 
-	// unused is the condition that nothing rests on a session u at a provider, $1 being now.
+	// unused is the condition that no record depends on a provider session u; $1 is now.
 	unused = ` AND ended_at IS NULL AND NOT linked AND NOT ` + column.IsNeeded + `
 	AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > $1::bigint)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > $1::bigint)`
 )
 
-// handOver keeps the tokens of sessions at providers that have just ended.
+// handOver keeps the tokens of provider sessions that have just ended.
 func handOver(ended []storage.Upstream, now time.Time) (out []statement) {
 	until := column.Millis(now.Add(column.HandedBackFor))
 	for _, u := range ended {
@@ -37,7 +36,7 @@ func handOver(ended []storage.Upstream, now time.Time) (out []statement) {
 	return out
 }
 
-// TakeHandbacks implements storage.Handbacks. What another replica takes is passed over.
+// TakeHandbacks implements storage.Handbacks. It skips rows that another replica is taking.
 func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
 	err = s.do(ctx, "take handbacks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (u storage.Upstream, err error) {

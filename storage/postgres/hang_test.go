@@ -18,8 +18,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// machine forwards connections to a database until it hangs. Then it accepts connections and data, and never
-// answers.
+// machine forwards connections to a database until it hangs. Then it accepts connections and data,
+// and never answers.
 type machine struct {
 	host  string
 	hangs atomic.Bool
@@ -86,8 +86,8 @@ func (m *machine) carry(c net.Conn, server string) {
 // end closes all connections, like a machine that restarts.
 func (m *machine) end() { close(m.ended) }
 
-// Issue 35: connections to a primary that hangs do not keep their slots while they are being closed, and the next
-// connection tries the other host first.
+// Issue 35: connections to a primary that hangs do not keep their slots while they are being
+// closed, and the next connection tries the other host first.
 func TestConnectionsToAHungPrimaryGiveTheirSlotsBack(t *testing.T) {
 	const slots = 4
 	u, err := url.Parse(pgtest.Start(t).Database(t))

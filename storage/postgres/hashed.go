@@ -12,22 +12,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
-// This file is for refresh tokens that have a row each, as they all had before step 12 of
-// the schema. Until that step is applied this version makes them too, since a replica of the
-// version before knows no others. The file can go, with the table, a tokens.refresh_max_ttl
-// after the last installation has applied the step.
+// This file is for refresh tokens with one row each. Before step 12 of the schema, all tokens had
+// one. Until that step is applied, this version also creates such tokens, because a replica of the
+// previous version knows no others. The file can be removed, with the table, a
+// tokens.refresh_max_ttl after the last installation has applied the step.
 
 const (
 	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at, g.for_program, g.methods, g.trust_id, g.asserted"
 
-	// firstHashed stores a first refresh token that has a row. It descends from the code's
-	// changed row or not at all.
+	// firstHashed stores a first refresh token with a row, only if the code's row was changed.
 	firstHashed = `,
 next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took)`
 
-	// takeHashed is the compare-and-swap of rotation, with the successor and the grant in
-	// the same statement: a successor with a row, or the first numbered one.
+	// takeHashed is the compare-and-swap of rotation, with the successor and the grant in the same
+	// statement. The successor has a row, or is the first numbered token.
 	takeHashed = hashedHead + `),
 next AS (INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 	SELECT $7::bytea, id, $1, least($8::bigint, expires_at) FROM took)` + hashedTail
@@ -50,9 +49,9 @@ SELECT ` + column.GrantRead + ` FROM took`
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = $1`
 )
 
-// learn sees whether refresh tokens are numbered from now on: that is so once step 12 has
-// been applied, by whichever replica. A replica that learns of it late issues tokens with
-// rows a little longer, which the others still take.
+// learn checks whether refresh tokens are numbered from now on, which is so once any replica has
+// applied step 12. A replica that learns this late issues tokens with rows for a little longer. The
+// others still accept them.
 func (s *Store) learn(ctx context.Context) error {
 	got, err := s.applied(ctx)
 	if err != nil {
@@ -88,8 +87,8 @@ func (s *Store) rotateHashed(
 	return out, err
 }
 
-// replayHashed repeats the reply of a rotation within its grace, and otherwise
-// names the cause; reuse revokes the grant.
+// replayHashed repeats the reply of a rotation within its grace, and otherwise returns why it was
+// refused. Reuse revokes the grant.
 func replayHashed(
 	ctx context.Context, q querier, h storage.HashedRefresh, r storage.RotateRefresh,
 ) (storage.Rotation, error) {

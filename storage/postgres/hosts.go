@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// connectTimeout is for each of several hosts: one that hangs must leave time for the
-	// next. A host alone has as long as a verb.
+	// connectTimeout applies to each of several hosts, so that a host that hangs leaves time for
+	// the next. A single host has as long as a verb.
 	connectTimeout      = 3 * time.Second
 	connectTimeoutAlone = 10 * time.Second
 )
 
 // hosts are the servers that the URL names, of which one at a time is the primary.
 type hosts struct {
-	mu     sync.Mutex         // guards what follows
-	leads  map[[2]string]bool // a name and an address that it was found to have
-	good   string             // the address that a connection was made to last
+	mu     sync.Mutex         // guards the fields below
+	leads  map[[2]string]bool // a name, and an address that it resolved to
+	good   string             // the address of the last successful connection
 	silent string             // the address whose server did not answer, until a connection to it is made
 }
 
-// failOver sets what several hosts need (DL-03), unless the URL has it. Several may also stand
-// behind one name; then the URL says which of them is meant.
+// failOver sets the options for several hosts (DL-03), unless the URL sets them. Several hosts may
+// also share one name; then the URL must say which of them is wanted.
 func failOver(url string, c *pgx.ConnConfig) {
 	given := func(parameter, env string) bool { return strings.Contains(url, parameter) || os.Getenv(env) != "" }
 	several := strings.Contains(url, "target_session_attrs") || distinct(c) > 1
@@ -46,7 +46,7 @@ func failOver(url string, c *pgx.ConnConfig) {
 	}
 }
 
-// distinct counts the hosts: one may be there twice, with TLS and without.
+// distinct counts the hosts. A host may be listed twice, with TLS and without.
 func distinct(c *pgx.ConnConfig) int {
 	seen := map[string]bool{address(c.Host, c.Port): true}
 	for _, f := range c.Fallbacks {
@@ -59,8 +59,8 @@ func address(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// prefer makes a connection try the last good host first, and a host that did not answer last. Every new
-// connection would wait for a host that hangs if that came first.
+// prefer makes a connection try the last good host first, and a host that did not answer last.
+// Every new connection would wait for a host that hangs if that came first.
 func (h *hosts) prefer(c *pgx.ConnConfig) {
 	lookup := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -87,7 +87,8 @@ func rank(good, silent bool) int {
 	return 0
 }
 
-// found records the addresses of a host, and returns them with the good one first and the silent one last.
+// found records the addresses of a host, and returns them with the good one first and the silent
+// one last.
 func (h *hosts) found(host string, addresses []string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +114,7 @@ func (h *hosts) leadsTo(f *pgconn.FallbackConfig, address string) bool {
 	return err == nil && port == strconv.Itoa(int(f.Port)) && h.leads[[2]string{f.Host, ip}]
 }
 
-// connected notes where a connection leads.
+// connected records the address of a connection.
 func (h *hosts) connected(c *pgx.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +124,7 @@ func (h *hosts) connected(c *pgx.Conn) {
 	}
 }
 
-// markSilent notes that the server behind a connection does not answer.
+// markSilent records that the server of a connection does not answer.
 func (h *hosts) markSilent(c *pgx.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

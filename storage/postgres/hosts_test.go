@@ -14,8 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// hung is a host that takes connections and says nothing, as one whose server hangs. It counts
-// them.
+// hung is a host that accepts connections and sends nothing, like a hung server. It counts them.
 func hung(t *testing.T) (address string, taken *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,8 +52,8 @@ func write(s *Store, t *testing.T) error {
 	return err
 }
 
-// TestH4AHostThatHangsCostsSecondsOnce (operations H4): a URL of two hosts needs nothing
-// else, and what was learned of them is kept for the next connection.
+// TestH4AHostThatHangsCostsSecondsOnce (operations H4): a URL with two hosts needs no other
+// options, and the next connection uses the findings about them.
 func TestH4AHostThatHangsCostsSecondsOnce(t *testing.T) {
 	server := pgtest.Start(t)
 	first, taken := hung(t)
@@ -98,8 +97,8 @@ func TestH4WhatSeveralHostsNeedIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestH4WritesFindThePrimary: the first host is a standby, and then the primary hangs and
-// the standby is promoted, with connections open to what was the primary.
+// TestH4WritesFindThePrimary: the first host is a standby. Then the primary hangs and the standby
+// is promoted, while connections to the old primary are open.
 func TestH4WritesFindThePrimary(t *testing.T) {
 	primary := pgtest.StartOwn(t)
 	standby := primary.Standby(t, "n2")
@@ -119,7 +118,7 @@ func TestH4WritesFindThePrimary(t *testing.T) {
 	if err := write(s, t); err != nil {
 		t.Errorf("the first write after it: %v", err)
 	}
-	// Nothing leads to the one that hangs any more: each wait for it would be of seconds.
+	// No connection may try the hung host, because each would wait for seconds.
 	s.pool.hosts.mu.Lock()
 	good := s.pool.hosts.good
 	s.pool.hosts.mu.Unlock()
@@ -166,7 +165,7 @@ func TestM3ConnectionsThatHaveBecomeReadOnlyAreDropped(t *testing.T) {
 	}
 }
 
-// TestM5MoreReplicasThanSlotsWait (operations M5): who gets no connection waits for one.
+// TestM5MoreReplicasThanSlotsWait (operations M5): callers without a connection wait for one.
 func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	url := server.Database(t)
@@ -183,7 +182,7 @@ func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
 		defer s.Close()
 		replicas = append(replicas, s)
 	}
-	// From now on, so that each replica has a connection of its own to wait for.
+	// Set only now, so that each replica already has a connection to wait for.
 	if err := server.Exec("ALTER ROLE few CONNECTION LIMIT 3"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +208,7 @@ func TestM5MoreReplicasThanSlotsWait(t *testing.T) {
 	}
 }
 
-// TestM5ThePoolFitsManyReplicas: six replicas of any size fit into PostgreSQL's default.
+// TestM5ThePoolFitsManyReplicas: six replicas of any size fit into PostgreSQL's default limit.
 func TestM5ThePoolFitsManyReplicas(t *testing.T) {
 	c, err := config("postgres://a/db", Options{})
 	if err != nil || c.MaxConns != 16 {

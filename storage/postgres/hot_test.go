@@ -11,14 +11,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestARotationTouchesNoIndex (issue 12, 1.1 and 4.2): after as many rotations as there are in
-// half a year a grant has the bytes that it had at first, no other table has a row, and
-// PostgreSQL has touched no index (HOT) for nearly all of them.
+// TestARotationTouchesNoIndex (issue 12, 1.1 and 4.2): after half a year of rotations, a grant has
+// its initial size, no other table has a row, and PostgreSQL has updated no index (HOT) for nearly
+// all of them.
 func TestARotationTouchesNoIndex(t *testing.T) {
 	const many, times, count = 40, 50,
 		"SELECT (SELECT count(*) FROM refresh_tokens), sum(pg_column_size(g.*))::bigint FROM grants g"
 	ctx := t.Context()
-	s := open(t, pgtest.Start(t).Database(t), Options{MaxConns: 1}) // whose statistics are told soon
+	s := open(t, pgtest.Start(t).Database(t), Options{MaxConns: 1}) // one connection reports its statistics sooner
 	defer s.Close()
 	var ids []string
 	for i := range many {

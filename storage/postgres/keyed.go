@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// beginKeyed is the single beginning of a request: of N callers one inserts or changes the row, the
-	// others wait for it and then find the condition false.
+	// beginKeyed begins a request once: one of N callers inserts or changes the row. The others
+	// wait for it and then find the condition false.
 	beginKeyed = `INSERT INTO keyed_requests (key_hash, caller_hash, digest, until, expires_at)
 VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key_hash) DO UPDATE SET
 	caller_hash = excluded.caller_hash, digest = excluded.digest, until = excluded.until,

@@ -41,8 +41,8 @@ func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored b
 	return stored && err == nil, err
 }
 
-// PutNextKey implements storage.Keys. The lock makes it wait for a promotion that is
-// under way, and see that the active key is active no longer.
+// PutNextKey implements storage.Keys. The lock makes it wait for a running promotion, and then see
+// that the active key is no longer active.
 func (s *Store) PutNextKey(ctx context.Context, active string, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyNext
 	err = s.do(ctx, "put next key", func(ctx context.Context, q querier) error {
@@ -57,8 +57,8 @@ func (s *Store) PutNextKey(ctx context.Context, active string, k storage.Signing
 
 const (
 	retireKey = `UPDATE signing_keys SET state = 'retired', retired_at = $1, expires_at = $2 WHERE id = $3 AND state = 'active'`
-	// lockActive comes before a statement that must leave one key active: whatever
-	// rotates at the same time has then ended, and the statement sees how.
+	// lockActive comes before a statement that must leave one key active. It waits for any
+	// concurrent rotation, so that the statement sees the result.
 	lockActive = "SELECT id FROM signing_keys WHERE state = 'active' ORDER BY id FOR UPDATE"
 )
 

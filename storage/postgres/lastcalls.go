@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// noteCalls keeps the calls $2 at $3 of the grants $1, in the order of the grants, so that of two
-// replicas neither waits for the other while it holds what the other waits for.
+// noteCalls stores the calls $2 at $3 of the grants $1, in grant order, so that two replicas cannot
+// deadlock.
 const noteCalls = `INSERT INTO last_calls AS l (grant_id, tool, called_at, kept_until)
 SELECT g.id, v.tool, v.called_at, g.expires_at
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS v (grant_id, tool, called_at) JOIN grants g ON g.id = v.grant_id

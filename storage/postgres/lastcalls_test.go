@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// PE-09: a page of connections reads the last call of each grant on it by its key, whether the
-// database has statistics of the tables or not.
+// PE-09: a page of connections reads the last call of each grant by its key, with or without
+// statistics on the tables.
 func TestLastCallsAreReadByTheirKey(t *testing.T) {
 	ctx, url := t.Context(), pgtest.Start(t).Database(t)
 	s := open(t, url, Options{})
@@ -29,7 +29,7 @@ func TestLastCallsAreReadByTheirKey(t *testing.T) {
 	exec(`INSERT INTO grants (id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at)
 		SELECT 'grt_' || lpad(n::text, 18, '0'), 'c' || n, 'usr_1', 'r', '[]', 0, 0, 1e15, decode(lpad(n::text, 64, '0'), 'hex'), '', '', 1e15, 1, 1e15 FROM generate_series(1, 5000) n`)
 	exec("INSERT INTO last_calls (grant_id, tool, called_at, kept_until) SELECT id, 'read', 1, 1e15 FROM grants")
-	exec("SELECT set_config('enable_sort', 'off', false), set_config('jit', 'off', false)") // as inOrder
+	exec("SELECT set_config('enable_sort', 'off', false), set_config('jit', 'off', false)") // like inOrder
 	for _, known := range []string{"SELECT 1", "ANALYZE"} {
 		exec(known)
 		rows, err := conn.Query(ctx, "EXPLAIN "+pageConnections+pageOrder, "usr_1", 2, 6)

@@ -8,16 +8,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// prolongLasting spends an assertion and has its grant live longer, in one statement and so at once. It
-// needs no lock but that of the grant: the grant is there already, so what ends it meanwhile either has
-// marked it, which the condition sees on the row as it is then, or stands in a row that cuts it. One
-// assertion cannot be stored twice: then the statement fails as a whole.
+// prolongLasting uses up an assertion and extends its grant, in one statement and so atomically. It
+// only locks the grant, which already exists. A concurrent end has either marked the grant, which
+// the condition sees on the current row, or is a row that cuts it. An assertion cannot be stored
+// twice: then the whole statement fails.
 var (
 	prolongLasting         = lasting(false)
 	prolongLastingOfPerson = lasting(true)
 )
 
-const lastingValues = 9 // before those of column.Lasting
+const lastingValues = 9 // precede the values of column.Lasting
 
 func lasting(person bool) string {
 	user, where, lock := "", "", " LIMIT 1 FOR NO KEY UPDATE OF g"
@@ -42,13 +42,13 @@ used AS (UPDATE clients AS c SET last_used_at = $3 FROM prolonged p
 SELECT p.*` + user + " FROM prolonged p" + where
 }
 
-// of writes the columns of one of several tables.
+// of qualifies columns with the name of their table.
 func of(table, columns string) string {
 	return table + "." + strings.ReplaceAll(columns, ", ", ", "+table+".")
 }
 
-// lastingAsserted spends an assertion that has a grant live longer. ErrNotFound, and nothing is changed:
-// there is none, or something speaks against it.
+// lastingAsserted uses up an assertion and extends its grant. It returns ErrNotFound, and changes
+// nothing, if there is no such grant or a condition fails.
 func (s *Store) lastingAsserted(
 	ctx context.Context, a storage.AssertionGrant,
 ) (out storage.AssertionOutcome, err error) {
@@ -64,7 +64,7 @@ func (s *Store) lastingAsserted(
 		}
 		err := one(ctx, q, dest, prolong, values...)
 		switch {
-		case state(err) == uniqueViolation: // by another call at the same moment
+		case state(err) == uniqueViolation: // by a concurrent call
 			return storage.ErrSpent
 		case err != nil:
 			return err

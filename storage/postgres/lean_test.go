@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Issue 12, 3.4: each index of grants earns its bytes; an hour after a database of an earlier
-// version got those with short keys, the others go, by a server that runs. From then on a code
-// that names no grant is not looked for.
+// Issue 12, 3.4: each index of grants must be worth its size. An hour after an upgrade adds indexes
+// with short keys, a running server drops the old ones. From then on, a code that names no grant is
+// not searched.
 func TestIndexesOfGrantsWithLongKeysGo(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Start(t).Database(t)
 	conn := before(t, url, "grant_keys")

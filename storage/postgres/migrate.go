@@ -19,11 +19,11 @@ const (
 	versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)`
 
-	// Row 0 is the lock of migrations. A row lock belongs to the transaction, so it
-	// holds behind a transaction pooler, where a session's lock would not.
+	// Row 0 is the lock of migrations. A row lock belongs to the transaction, so it also works
+	// behind a transaction pooler, unlike a session lock.
 	lockRow = "INSERT INTO schema_version (version, name, applied_at) VALUES (0, 'lock', 0) ON CONFLICT DO NOTHING"
-	// It is not waited for in the database: a statement that waits has a snapshot, and an index
-	// that is built concurrently waits for all of these to end.
+	// The lock must not be waited for inside the database: a waiting statement has a snapshot, and
+	// a concurrent index build waits for all snapshots to end.
 	takeLock = "SELECT version FROM schema_version WHERE version = 0 FOR UPDATE SKIP LOCKED"
 
 	migrateTimeout = 10 * time.Minute
@@ -33,14 +33,13 @@ const (
 // errMigrating: another replica runs a migration.
 var errMigrating = errors.New("another process migrates the database")
 
-// Migrate applies the steps that are missing, each in a transaction of its own. Of
-// several replicas one applies a step; the others wait and find it applied. A
-// schema that fits is not touched, and no right to change it is needed. A step that is put
-// off waits for its time, by the database's clock, unless the database is new: then no older
-// program uses it.
+// Migrate applies the missing steps, each in its own transaction. One of several replicas applies a
+// step; the others wait and find it applied. If the schema fits, Migrate changes nothing and needs
+// no permission to change it. A deferred step waits for its time, by the database's clock, unless
+// the database is new, because then no older program uses it.
 func (s *Store) Migrate(ctx context.Context) error { return s.migrate(ctx, false) }
 
-// MigrateNow is Migrate that puts nothing off.
+// MigrateNow is Migrate without deferring steps.
 func (s *Store) MigrateNow(ctx context.Context) error { return s.migrate(ctx, true) }
 
 func (s *Store) migrate(ctx context.Context, atOnce bool) error {
@@ -67,7 +66,7 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 		var done migrations.Step
 		err := slow.retry(ctx, "migrate", func(ctx context.Context) error {
 			return slow.on(ctx, func(c *pgxpool.Conn) error {
-				// At a higher isolation the transaction would have a snapshot, see takeLock.
+				// At a higher isolation level the transaction would have a snapshot, see takeLock.
 				return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
 					done, err = s.step(ctx, tx, at)
 					return err
@@ -86,8 +85,8 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	}
 }
 
-// prepareMigrations makes the table of versions. IF NOT EXISTS does not keep two
-// replicas from colliding in the catalogue; the loser tries again and finds it.
+// prepareMigrations creates the table of versions. Despite IF NOT EXISTS, two replicas can collide
+// in the catalogue. The one that fails tries again and finds it.
 func (s *Store) prepareMigrations(ctx context.Context) error {
 	return s.do(ctx, "create schema_version", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, versionTable)
@@ -103,7 +102,7 @@ func (s *Store) prepareMigrations(ctx context.Context) error {
 	})
 }
 
-// step applies the first step that is due and returns it, the zero Step when none is.
+// step applies the first due step and returns it, the zero Step if no step is due.
 func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrations.Step, err error) {
 	if n, err := exec(ctx, tx, takeLock); err != nil || n == 0 {
 		return none, cmp.Or(err, errMigrating)
@@ -128,20 +127,20 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 	)
 }
 
-// run runs the script of a step, in tx or, a concurrent one, on a connection beside it.
+// run runs the script of a step in tx, or for a concurrent step on another connection.
 func (s *Store) run(ctx context.Context, tx pgx.Tx, d migrations.Step) error {
-	// The simple protocol runs a script of many statements, as one transaction.
+	// The simple protocol runs a script of many statements as one transaction.
 	if !d.Concurrently {
 		_, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll()
 		return err
 	}
-	// The last statement of the extended protocol keeps its snapshot until the next one; an index
-	// that is built beside it would wait for that.
+	// With the extended protocol, the last statement keeps its snapshot until the next one. A
+	// concurrent index build would wait for that.
 	if _, err := tx.Conn().PgConn().Exec(ctx, "SELECT").ReadAll(); err != nil {
 		return err
 	}
 	config := s.pool.Config().ConnConfig
-	delete(config.RuntimeParams, "statement_timeout") // of verbs
+	delete(config.RuntimeParams, "statement_timeout") // the timeout of verbs
 	beside, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -155,7 +154,7 @@ func (s *Store) run(ctx context.Context, tx pgx.Tx, d migrations.Step) error {
 	return nil
 }
 
-// pause waits, for as long as ctx lasts.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -178,7 +177,7 @@ func (s *Store) Tend(ctx context.Context) error {
 	return s.learn(ctx)
 }
 
-// tellPutOff logs which steps wait, and for what.
+// tellPutOff logs which steps are deferred, and until when.
 func (s *Store) tellPutOff(ctx context.Context) {
 	all, err := s.MigrationStatus(ctx)
 	for _, st := range all {
@@ -189,8 +188,7 @@ func (s *Store) tellPutOff(ctx context.Context) {
 	}
 }
 
-// MigrationStatus lists the steps of this version, and those that only the
-// database knows.
+// MigrationStatus lists the steps of this version, and steps that only the database knows.
 func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
 	got, err := s.applied(ctx)
 	return migrations.Merge(s.steps, got), err
@@ -227,7 +225,7 @@ func applied(ctx context.Context, q querier) (out migrations.Applied, err error)
 		return st, err
 	}, "SELECT version, name, applied_at FROM schema_version WHERE version > 0 ORDER BY version")
 	if err != nil || len(out.Steps) == 0 {
-		return out, err // the first step makes the settings
+		return out, err // the first step creates the settings
 	}
 	var note []byte
 	err = one(ctx, q, []any{&note}, "SELECT value FROM settings WHERE name = 'schema_needs'")

@@ -12,17 +12,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// The nodes n and p that are cut, or have one above them that is.
+// The conditions that the nodes n and p, or a node above them, are cut.
 var (
 	nodeIsCut   = column.NodeIsCut("n", "strpos")
 	parentIsCut = column.NodeIsCut("p", "strpos")
 )
 
-// holdGrant holds a grant, and no verb but those that change it.
+// holdGrant locks a grant against verbs that change it.
 const holdGrant = "SELECT id FROM grants WHERE id = $1 FOR NO KEY UPDATE"
 
-// addNode stores the node $1 of the grant $2 below the node $3, while nothing speaks against it. The
-// grant is held, so that its nodes are counted one after the other.
+// addNode stores the node $1 of the grant $2 below the node $3, if all conditions hold. The grant
+// is locked, so that its nodes are counted one after the other.
 var addNode = `INSERT INTO nodes (id, grant_id, parent_id, name, scopes, created_at, expires_at, depth, above)
 SELECT $1::text, g.id, $3::text, $4::text, $5::text, $6::bigint, $7::bigint, coalesce(p.depth, 0) + 1, coalesce(p.above || p.id || ' ', '')
 FROM grants g LEFT JOIN nodes p ON p.id = $3 AND p.grant_id = g.id
@@ -59,7 +59,7 @@ func (s *Store) AddNode(ctx context.Context, n storage.Node) (storage.Node, erro
 	return n, err
 }
 
-// refuseNode names the cause for which a node was not stored.
+// refuseNode returns why a node was not stored.
 func refuseNode(ctx context.Context, q querier, n storage.Node) error {
 	var p column.NodePlace
 	var grant column.GrantRow

@@ -17,8 +17,8 @@ const (
 		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 	sameLinks = "user_id = $1 AND name_key = $2 AND kind = $3"
 
-	// lockPerson comes first wherever links and their person change together, as in all that ends
-	// an account: two transactions so never wait for each other.
+	// lockPerson comes first in every verb that changes links together with their user, including
+	// all verbs that end an account. So two transactions cannot deadlock.
 	lockPerson = "SELECT id FROM users WHERE id = (SELECT user_id FROM one_time_links WHERE hash = $1) FOR UPDATE"
 )
 
@@ -47,8 +47,8 @@ func (s *Store) PutLink(ctx context.Context, l storage.OneTimeLink, now time.Tim
 	})
 }
 
-// linkable is nil when an account can be made, or be got back into, by a link. It holds the
-// person, so that the links of one are counted one after the other.
+// linkable returns nil if the account of a link can be created or recovered. It locks the user, so
+// that the links of one user are counted one after the other.
 func linkable(ctx context.Context, q querier, l storage.OneTimeLink) error {
 	var id string
 	if l.Kind != storage.LinkInvite {
@@ -94,7 +94,7 @@ func (s *Store) AcceptInvitation(
 			err = column.Invitable(l, a.Now)
 		}
 		if err == nil && l.Role == storage.Administrator {
-			_, err = lockSetup(ctx, q) // as CreateUser does
+			_, err = lockSetup(ctx, q) // like CreateUser
 		}
 		if err != nil {
 			return err
@@ -158,7 +158,7 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 	return out, err
 }
 
-// addPasskey adds the passkey of a person whom the transaction holds, if there is one.
+// addPasskey adds a passkey, unless it is nil, to a user whose row the transaction has locked.
 func addPasskey(ctx context.Context, q querier, w *storage.Way) error {
 	if w == nil {
 		return nil

@@ -17,7 +17,7 @@ ON CONFLICT (id) DO UPDATE SET kinds = excluded.kinds, named_at = greatest(event
 	putDelivery = `INSERT INTO outbox (` + column.DeliveryColumns + `, due_at, failed)
 SELECT $1, id, $3, $4, $5, $6, 0, 0, '' FROM event_receivers WHERE id = $2 AND named_at > $7`
 
-	// takeDelivery waits for one that takes the same delivery, and finds it held then.
+	// takeDelivery waits for a concurrent call for the same delivery, and then finds it held.
 	takeDelivery = `UPDATE outbox SET held_until = $3, tries = tries + 1
 WHERE seq = (SELECT min(seq) FROM outbox WHERE receiver = $1) AND due_at <= $2 AND (held_until IS NULL OR held_until <= $2)
 RETURNING ` + column.DeliveryColumns

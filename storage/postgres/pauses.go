@@ -12,11 +12,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// What gives an application a grant and what pauses it wait for each other by the row of the pause, which is
-// stored for this even when the application is not paused, for column.TurnFor. So a pause finds every grant that
-// was given before it, and ends its code, and what comes after it is refused.
+// Verbs that give an application a grant, and verbs that pause it, lock the row of the pause. So
+// the row is also stored for an application that is not paused, for column.TurnFor. A pause
+// therefore finds every earlier grant, and ends its code. Every later grant is refused.
 const (
-	// putPause stores a pause while its person has room for one more. The pause that is there stays.
+	// putPause stores a pause if its user has room. An existing pause stays.
 	putPause = "INSERT INTO pauses AS p (" + column.PauseRead + `)
 SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::bigint
 WHERE EXISTS (SELECT 1 FROM pauses WHERE id = $1 AND paused_at IS NOT NULL)
@@ -25,12 +25,13 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(p.paused_at, excluded.paused
 	client_id = CASE WHEN p.paused_at IS NULL THEN excluded.client_id ELSE p.client_id END,
 	client_name = CASE WHEN p.paused_at IS NULL THEN excluded.client_name ELSE p.client_name END`
 
-	// begunBy finds a pause that a client began, whatever it is called now. Its parameters are the person, the
-	// resource and the client.
+	// begunBy is the condition for a pause that began with a client, under any name. Its parameters
+	// are the user, the resource and the client.
 	begunBy = "user_id = %s AND resource = %s AND client_id = %s AND paused_at IS NOT NULL"
 
-	// takeTurn returns a row when the client is not paused, and holds its application against a pause. Its
-	// parameters are the id of the pause, the person, the application, the resource, now, and begunBy.
+	// takeTurn returns a row if the client is not paused, and locks its application against a
+	// pause. Its parameters are the id of the pause, the user, the application, the resource, now,
+	// and begunBy.
 	takeTurn = `INSERT INTO pauses AS p (id, user_id, application, resource, client_id, client_name, expires_at)
 	SELECT %[1]s::text, %[2]s::text, %[3]s::text, %[4]s::text, '', '', %[5]s::bigint
 	WHERE NOT EXISTS (SELECT 1 FROM pauses WHERE %[6]s)
@@ -96,7 +97,7 @@ func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) 
 	})
 }
 
-// resume ends the pause of an application, and the pause of each of its grants.
+// resume ends the pause of an application, and of each of its grants.
 func resume(userID, resource string, app column.Application, now time.Time) []statement {
 	return []statement{
 		endPause(userID, resource, app),
@@ -105,19 +106,21 @@ func resume(userID, resource string, app column.Application, now time.Time) []st
 	}
 }
 
-// endPause deletes the pause of an application. A client that has changed its name since is found by its id.
+// endPause deletes the pause of an application. A client that has changed its name is found by its
+// id.
 func endPause(userID, resource string, app column.Application) statement {
 	return statement{`DELETE FROM pauses WHERE user_id = $1 AND resource = $2 AND paused_at IS NOT NULL
 		AND (application = $3 OR client_id = ANY($4))`, []any{userID, resource, app.Key, app.Clients}}
 }
 
-// endPauses deletes the pauses of the person of a selection; of one without a person, none.
+// endPauses deletes the pauses of the user of a selection, and no pauses without a user.
 func endPauses(sel storage.Selection) statement {
 	return statement{`DELETE FROM pauses WHERE user_id = $1 AND $1 <> '' AND $2 IN ('', client_id) AND $3 IN ('', resource)
 		AND paused_at IS NOT NULL`, []any{sel.UserID, sel.ClientID, sel.Resource}}
 }
 
-// storePause stores the pause of an application. A key for a program gets no second grant, and a machine has no person.
+// storePause stores the pause of an application. A program key gets no second grant, and a machine
+// has no user.
 func storePause(ctx context.Context, q querier, g storage.Connection, app column.Application, now time.Time) error {
 	if g.ForProgram || g.UserID == "" {
 		return nil
@@ -126,10 +129,10 @@ func storePause(ctx context.Context, q querier, g storage.Connection, app column
 		exec(ctx, q, putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
 }
 
-// turn is what takeTurn is about.
+// turn holds the parameters of takeTurn.
 type turn struct{ application, pauseID string }
 
-// turnOf returns the turn of a grant that is to be stored.
+// turnOf returns the turn of a grant that will be stored.
 func turnOf(ctx context.Context, q querier, client *storage.Client, g storage.Grant) (turn, error) {
 	app := column.Application{}
 	if client != nil {
@@ -143,15 +146,15 @@ func turnOf(ctx context.Context, q querier, client *storage.Client, g storage.Gr
 	return turn{app.Key, storage.PauseID(g.UserID, app.Key, g.Resource)}, nil
 }
 
-// take returns ErrPaused when the person has paused the application; else no pause begins until the transaction
-// ends.
+// take returns ErrPaused if the user has paused the application. Otherwise no pause begins until
+// the transaction ends.
 func (t turn) take(ctx context.Context, q querier, g storage.Grant) error {
 	return changed(storage.ErrPaused)(exec(ctx, q,
 		fmt.Sprintf(takeTurn, "$1", "$2", "$3", "$4", "$5", fmt.Sprintf(begunBy, "$2", "$4", "$6")),
 		t.pauseID, g.UserID, t.application, g.Resource, column.Millis(g.CreatedAt.Add(column.TurnFor)), g.ClientID))
 }
 
-// first puts take before the statement of an approval, whose rows called visit or ok rest on it.
+// first puts take before the statement of an approval, which depends on its rows.
 func (t turn) first(sql string, args []any, now time.Time) (string, []any) {
 	n := len(args)
 	take := fmt.Sprintf(takeTurn, parameter(n+1), "$6", parameter(n+2), "$7", parameter(n+3),

@@ -17,40 +17,41 @@ import (
 )
 
 const (
-	// defaultConns of six replicas fit into PostgreSQL's default of 100, whatever the number
-	// of processors: a refresh holds one for a few milliseconds.
+	// defaultConns is chosen so that six replicas fit into PostgreSQL's default of 100, for any
+	// number of processors. A refresh needs a connection for a few milliseconds.
 	defaultConns = 16
 
-	// asidePart is the part of the connections that questions of operators may use together.
+	// asidePart is the fraction of the connections that administrators' queries may use together.
 	asidePart = 4
 
-	// idleFor is how long a connection may lie before it is asked whether it still leads
-	// to a server, which has answerWithin to say so.
+	// idleFor is how long a connection may be idle before it is checked. The server then has
+	// answerWithin to answer.
 	idleFor      = time.Second
 	answerWithin = 2 * time.Second
 
-	// dropEvery bounds how often all connections are made again.
+	// dropEvery limits how often all connections are replaced.
 	dropEvery = time.Second
-	// fullFor is how long after PostgreSQL had no slot one caller tries for another one, and
-	// freeEvery how often the others look for a connection that was given back.
+	// fullFor is how long after PostgreSQL had no slot one caller tries again, and freeEvery how
+	// often the others look for a free connection.
 	fullFor   = time.Second
 	freeEvery = 5 * time.Millisecond
 
-	// closeWithin bounds how long closing a connection may take. pgconn and pgxpool have the same bound.
+	// closeWithin bounds how long closing a connection may take. pgconn and pgxpool have the same
+	// bound.
 	closeWithin = 15 * time.Second
 )
 
 // pool is the connections to the database.
 type pool struct {
 	*pgxpool.Pool
-	asides   chan struct{}  // a place for each connection that serves what storage.Aside marks
+	asides   chan struct{}  // one per connection that serves contexts marked by storage.Aside
 	detached chan struct{}  // one for each connection that is being closed outside the pool; see release
 	closing  sync.WaitGroup // waits for these connections
 	hosts    *hosts
 	clock    *dbClock
 	dropped  atomic.Int64 // when connections were last dropped, Unix nanoseconds
-	noRoom   atomic.Bool  // a verb has found a disk full
-	full     atomic.Int64 // until when PostgreSQL is taken to have no slot
+	noRoom   atomic.Bool  // a verb has found the disk full
+	full     atomic.Int64 // until when PostgreSQL is assumed to have no slot
 }
 
 func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*pool, error) {
@@ -88,9 +89,10 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 	return p, err
 }
 
-// disableJIT turns off PostgreSQL's JIT compilation. Our statements read few rows, but a wrong row estimate can make
-// PostgreSQL compile one for seconds. It runs SET, because PgBouncer rejects startup parameters that it does not know;
-// the setting then applies to whichever session runs it. Servers without the setting have no JIT.
+// disableJIT turns off PostgreSQL's JIT compilation. Our statements read few rows, but a wrong row
+// estimate can make PostgreSQL compile one for seconds. It runs SET, because PgBouncer rejects
+// startup parameters that it does not know; the setting then applies to whichever session runs it.
+// Servers without the setting have no JIT.
 func disableJIT(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SET jit = off")
 	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) {
@@ -121,7 +123,8 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 	return c, nil
 }
 
-// turn waits until what storage.Aside marks may have a connection, and returns how it gives the place back.
+// turn waits until a context marked by storage.Aside may have a connection, and returns the
+// function that gives the place back.
 func (p *pool) turn(ctx context.Context) (release func(), err error) {
 	if !storage.IsAside(ctx) {
 		return func() {}, nil
@@ -134,8 +137,8 @@ func (p *pool) turn(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// acquire returns a connection whose server answers. It does not leave the check to pgxpool's PrepareConn, which
-// would keep the slot of a failed connection until that is closed.
+// acquire returns a connection whose server answers. It does not leave the check to pgxpool's
+// PrepareConn, which would keep the slot of a failed connection until that is closed.
 func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		c, err := p.slot(ctx)
@@ -147,12 +150,12 @@ func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p.drop() // the others are likely to be as dead
+		p.drop() // the others have probably failed as well as this one
 	}
 }
 
-// slot returns a connection. When PostgreSQL has no slot for one more, it waits for one
-// of ours: more callers than slots are a queue, not an error.
+// slot returns a connection. If PostgreSQL has no free slot, it waits for one of this pool's
+// connections, so that excess callers queue and do not fail.
 func (p *pool) slot(ctx context.Context) (c *pgxpool.Conn, err error) {
 	for {
 		if time.Now().UnixNano() < p.full.Load() && p.awaitFree(ctx) != nil {
@@ -168,8 +171,8 @@ func (p *pool) slot(ctx context.Context) (c *pgxpool.Conn, err error) {
 
 const releasedAt = "released"
 
-// answers reports whether the server still answers on a connection. It asks for the time if the connection was
-// idle for a while.
+// answers reports whether the server still answers on a connection. It asks for the time if the
+// connection was idle for a while.
 func (p *pool) answers(ctx context.Context, conn *pgx.Conn) bool {
 	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)
 	if (!used || p.clock.own().Sub(released) < idleFor) && !p.clock.due() {
@@ -182,17 +185,18 @@ func (p *pool) answers(ctx context.Context, conn *pgx.Conn) bool {
 	return err == nil
 }
 
-// distrust makes new connections try the server of conn last if neither a statement nor its cancellation was answered
-// before ctx ended. pgconn closes the connection in that case.
+// distrust makes new connections try the server of conn last if neither a statement nor its
+// cancellation was answered before ctx ended. pgconn closes the connection in that case.
 func (p *pool) distrust(ctx context.Context, conn *pgx.Conn) {
 	if ctx.Err() != nil && conn.IsClosed() && conn.PgConn().CustomData()[doubtful] != nil {
 		p.hosts.markSilent(conn)
 	}
 }
 
-// release returns a connection to the pool, and takes out a closed one. pgxpool would keep its slot for up to
-// closeWithin, so a hung server could hold every slot while a standby is promoted. At most MaxConns connections are
-// closed outside the pool, which bounds how many a hung server can collect.
+// release returns a connection to the pool, and takes out a closed one. pgxpool would keep its slot
+// for up to closeWithin, so a hung server could hold every slot while a standby is promoted. At
+// most MaxConns connections are closed outside the pool, which bounds how many a hung server can
+// collect.
 func (p *pool) release(c *pgxpool.Conn) {
 	if !c.Conn().IsClosed() {
 		c.Release()
@@ -200,7 +204,7 @@ func (p *pool) release(c *pgxpool.Conn) {
 	}
 	conn := c.Conn().PgConn()
 	// The canceller may have removed pgconn's deadline.
-	_ = conn.Conn().SetDeadline(time.Now().Add(closeWithin)) // it fails when the connection is closed
+	_ = conn.Conn().SetDeadline(time.Now().Add(closeWithin)) // it fails if the connection is closed
 	select {
 	case p.detached <- struct{}{}:
 	default:
@@ -214,7 +218,7 @@ func (p *pool) release(c *pgxpool.Conn) {
 	c.Hijack()
 }
 
-// Close waits for the verbs that run and closes the connections.
+// Close waits for running verbs and closes the connections.
 func (p *pool) Close() {
 	p.Pool.Close()
 	p.closing.Wait()
@@ -237,8 +241,8 @@ func (p *pool) awaitFree(ctx context.Context) error {
 	}
 }
 
-// doubt drops the connections when an error shows that they lead to a server that is not the
-// primary any more, or that does not answer, and remembers that a disk is full.
+// doubt drops the connections if an error shows that their server is no longer the primary, or does
+// not answer. It also remembers that a disk is full.
 func (p *pool) doubt(ctx context.Context, err error) {
 	if state(err) == diskFull {
 		p.noRoom.Store(true)
@@ -248,7 +252,7 @@ func (p *pool) doubt(ctx context.Context, err error) {
 	}
 }
 
-// drop has every connection closed and made again: at once, or when its verb has ended.
+// drop closes and replaces every connection, immediately or when its verb has ended.
 func (p *pool) drop() {
 	last, now := p.dropped.Load(), p.clock.own().UnixNano()
 	if now-last > int64(dropEvery) && p.dropped.CompareAndSwap(last, now) {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// OP-06: however many questions of operators run and wait, other verbs go on.
+// OP-06: other verbs proceed, however many administrators' queries run and wait.
 func TestQuestionsAreReadAside(t *testing.T) {
 	s := open(t, pgtest.Start(t).Database(t), Options{MaxConns: 4})
 	defer s.Close()

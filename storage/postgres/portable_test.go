@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
-// forbidden is what fails behind a transaction pooler, or is unknown to other
-// servers of the PostgreSQL protocol.
+// forbidden matches SQL that fails behind a transaction pooler, or that other servers of the
+// PostgreSQL protocol do not know.
 func forbidden() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?i)\b(pg_(try_)?advisory\w*|LISTEN|NOTIFY|(BIG|SMALL)?SERIAL|NEXTVAL|SEQUENCE|UNLOGGED|` +
@@ -22,8 +22,8 @@ func forbidden() *regexp.Regexp {
 			`SET\s+(SESSION|statement_timeout|lock_timeout)|PREPARE|DECLARE)\b`)
 }
 
-// outbox is the one migration with triggers (docs/decisions/providers.md): a replica of the version before tells
-// receivers of its cuts, too, which only the database can see.
+// outbox is the only migration with triggers (docs/decisions/providers.md): receivers must also
+// learn of cuts by a replica of the previous version, which only the database can see.
 const outbox = "outbox"
 
 func TestTheSQLIsPortable(t *testing.T) {

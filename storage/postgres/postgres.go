@@ -1,9 +1,9 @@
-// Package postgres keeps the store in PostgreSQL, for any number of replicas.
+// Package postgres stores everything in PostgreSQL, for any number of replicas.
 //
-// What a person or a client waits for (Visit, Approve, RedeemCode, RotateRefresh) is
-// one statement and so one round trip; only a refusal costs another, to name its
-// cause. The SQL works at READ COMMITTED and above, behind a transaction pooler, and
-// leaves out what other servers of the protocol lack (see portable_test.go).
+// The verbs that a user or a client waits for (Visit, Approve, RedeemCode, RotateRefresh) are one
+// statement and so one round trip. Only a refusal needs another, to find its cause. The SQL works
+// at READ COMMITTED and above, and behind a transaction pooler. It avoids features that other
+// servers of the protocol lack (see portable_test.go).
 package postgres
 
 import (
@@ -23,12 +23,12 @@ import (
 type Options struct {
 	Now         func() time.Time // this process's clock; nil: time.Now
 	Logger      *slog.Logger     // nil: silent
-	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
+	SkipMigrate bool             // do not change the schema; Ready reports whether it fits
 	MaxConns    int32            // 0: pool_max_conns of the URL, or sixteen
 	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
 
 	tracer pgx.QueryTracer // counts statements in tests
-	upTo   int             // the last step; 0: all
+	upTo   int             // the last step to apply; 0: all
 }
 
 // Store is a storage.Store in PostgreSQL.
@@ -36,20 +36,20 @@ type Store struct {
 	pool     *pool
 	bare     *atomic.Bool // prepare no statements; see unprepared
 	steps    []migrations.Step
-	fixed    bool         // leave the schema alone
+	fixed    bool         // do not change the schema
 	numbered *atomic.Bool // refresh tokens are numbered; see learn
-	complete *atomic.Bool // no step is put off
+	complete *atomic.Bool // no step is deferred
 	timeout  time.Duration
 	log      *slog.Logger
 }
 
 var _ storage.Store = (*Store)(nil)
 
-// Open connects to the database of a postgres:// URL and migrates it.
-// storage.ErrSchema, wrapped, when a newer version wrote it. The URL may carry the
-// parameters of pgx, such as pool_max_conns or statement_timeout. A pooler that loses
-// prepared statements, as PgBouncer in transaction mode before 1.21, is noticed;
-// default_query_exec_mode=cache_describe says so at once.
+// Open connects to the database of a postgres:// URL and migrates it. It returns a wrapped
+// storage.ErrSchema if a newer version wrote it. The URL may contain the parameters of pgx, such as
+// pool_max_conns or statement_timeout. Open detects a pooler that loses prepared statements, such
+// as PgBouncer in transaction mode before 1.21. default_query_exec_mode=cache_describe avoids the
+// detection.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,8 +97,8 @@ func (s *Store) begin(ctx context.Context) error {
 	return s.learn(ctx)
 }
 
-// unprepared stops preparing statements, for good: err shows that they do not stay
-// with the connection. Whatever prepared them has run nothing, so the verb starts over.
+// unprepared permanently stops preparing statements if err shows that they do not stay with the
+// connection. The failed statement had no effect, so the verb starts over.
 func (s *Store) unprepared(err error) {
 	switch state(err) {
 	case noSuchStatement, statementExists:
@@ -109,7 +109,7 @@ func (s *Store) unprepared(err error) {
 	}
 }
 
-// Close waits for the verbs that run and closes the connections.
+// Close waits for running verbs and closes the connections.
 func (s *Store) Close() error {
 	s.pool.Close()
 	return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// A new database is one line of the log.
+// A new database logs one line.
 func TestNewDatabaseIsOneLine(t *testing.T) {
 	var log strings.Builder
 	open(t, pgtest.Start(t).Database(t), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -29,8 +29,8 @@ func TestNewDatabaseIsOneLine(t *testing.T) {
 	}
 }
 
-// open gives verbs a minute, unless the test is about how long they may take: a busy machine
-// may need more than the default.
+// open gives verbs a minute, unless the test is about their timeout: a busy machine may need more
+// than the default.
 func open(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	if o.Timeout == 0 {
@@ -43,8 +43,9 @@ func open(t testing.TB, url string, o Options) *Store {
 	return s
 }
 
-// migrated returns what creates databases that have our schema already, and returns their URLs with
-// some settings, by which the schema was made: it takes longer to make than most tests take.
+// migrated returns a function that creates databases with our schema and returns their URLs with
+// the settings, which also applied to the schema's creation. To create the schema takes longer than
+// most tests.
 func migrated(t *testing.T, server *pgtest.Server, settings string) func(testing.TB) string {
 	t.Helper()
 	database := server.Template(t, func(url string) { open(t, url+settings, Options{}).Close() })
@@ -56,7 +57,7 @@ func TestContract(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
-// TestContractWhilePutOff runs what tokens are concerned with before step 12 is applied.
+// TestContractWhilePutOff runs the contract of tokens before step 12 is applied.
 func TestContractWhilePutOff(t *testing.T) {
 	lane.Long(t, "TestContract runs the contract after the step")
 	server := pgtest.Start(t)
@@ -79,7 +80,7 @@ func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable(pgtest.
 
 func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable(pgtest.Start(t))) }
 
-// openEditable opens an empty store, and returns what changes its rows by SQL.
+// openEditable opens an empty store, and returns a function that changes its rows by SQL.
 func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func(query string, args ...any)) {
 	return func(t *testing.T) (storage.Store, func(query string, args ...any)) {
 		s := open(t, server.Database(t), Options{})
@@ -95,16 +96,17 @@ func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func
 	}
 }
 
-// TestContractSerializable stands for servers that know no weaker isolation: there
-// a conflict is an error 40001, and the verb must start over.
+// TestContractSerializable represents servers with serializable isolation only. There a conflict is
+// an error 40001, and the verb must start over.
 func TestContractSerializable(t *testing.T) {
 	lane.Long(t, "TestContract runs the contract at the default isolation")
 	database := migrated(t, serializable(t), "&default_transaction_isolation=serializable")
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
-// serializable returns a server of its own: PostgreSQL forgets no serializable transaction while an older one runs in
-// any database, and where other tests keep some open, most of ours would fail on each other.
+// serializable returns a separate server. PostgreSQL forgets no serializable transaction while an
+// older one runs in any database. If other tests kept some open, most of these would fail on each
+// other.
 func serializable(t *testing.T) *pgtest.Server {
 	t.Helper()
 	return pgtest.StartOwn(t, "synchronous_commit=off")
@@ -118,13 +120,13 @@ func TestContractBehindAPooler(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
 
-// TestContractBehindPgBouncer runs through a real PgBouncer in transaction mode, of
-// which the URL says nothing: migrations and every verb.
+// TestContractBehindPgBouncer runs migrations and every verb through a real PgBouncer in
+// transaction mode, which the URL does not mention.
 func TestContractBehindPgBouncer(t *testing.T) {
 	lane.Long(t, "TestContract runs the contract without PgBouncer")
 	server := pgtest.Start(t)
 	through := server.Bouncer(t)
-	open(t, through(server.Database(t)), Options{}).Close() // which it keeps connections to
+	open(t, through(server.Database(t)), Options{}).Close() // PgBouncer keeps connections to it
 	database := migrated(t, server, "")
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, through(database(t)), Options{}) })
 }
@@ -134,7 +136,7 @@ func BenchmarkPostgres(b *testing.B) {
 	storagetest.Bench(b, func(b *testing.B) storage.Store { return open(b, server.Database(b), Options{}) })
 }
 
-// statements counts what is sent.
+// statements counts the statements sent.
 type statements struct{ n atomic.Int64 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
@@ -205,7 +207,7 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 	}
 }
 
-// asserted stores what an assertion is granted, or has it live longer.
+// asserted stores or extends the grant of an assertion.
 func asserted(s *Store, id string, now time.Time) error {
 	_, err := s.GrantAssertion(context.Background(), storage.AssertionGrant{
 		SpendID: id, SpentUntil: now.Add(time.Hour), IssuedAt: now, Configured: true,
@@ -296,7 +298,7 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 	waiting(t, s, false)
 }
 
-// waiting returns when a statement waits for a lock on the server, or none does.
+// waiting returns once a statement waits for a lock on the server, or none does.
 func waiting(t *testing.T, s *Store, want bool) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("a statement waits for a lock: %v", want), func() bool {
@@ -310,8 +312,7 @@ func waiting(t *testing.T, s *Store, want bool) {
 	})
 }
 
-// TestKeyVerbsWaitForAPromotion: what comes while a promotion is under way must see how it
-// ends, not how things stood before.
+// TestKeyVerbsWaitForAPromotion: a verb that comes during a promotion must see its result.
 func TestKeyVerbsWaitForAPromotion(t *testing.T) {
 	ctx, now := context.Background(), time.Now()
 	key := func(id string) storage.SigningKey {

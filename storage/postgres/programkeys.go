@@ -12,13 +12,14 @@ import (
 )
 
 const (
-	// holdPerson and holdSession hold who makes a key: the keys of one person are counted one after
-	// the other, and a verb that ends the sessions of a user and then revokes the grants misses none.
+	// holdPerson and holdSession lock the user and session that make a key. So the keys of one user
+	// are counted one after the other, and a verb that ends a user's sessions and then revokes the
+	// grants misses none.
 	holdPerson  = "SELECT id FROM users WHERE id = $1 AND NOT disabled FOR UPDATE"
 	holdSession = `SELECT s.user_id FROM sessions s WHERE s.hash = $1 AND s.user_id = $2 AND s.expires_at > $3
 	AND NOT ` + column.IsSignedOut + " FOR KEY SHARE OF s"
 
-	// makeKey stores the grant of a key while its person has room for one more.
+	// makeKey stores the grant of a key if its user has room.
 	makeKey = "INSERT INTO grants (" + column.GrantColumns + `,
 	code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, upstream_id, given_agent, given_from, for_program)
 SELECT $2::text, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bigint, $9::bigint, $10::bigint,
@@ -28,10 +29,10 @@ FROM sessions s WHERE s.hash = $1
 
 	listKeys = selectConnections + " AND g.for_program ORDER BY g.created_at DESC, g.id DESC"
 
-	// ofKey is the condition that the grant g is that of the key of client $1.
+	// ofKey is the condition that the grant g belongs to the key of client $1.
 	ofKey = "g.for_program AND g.client_id = $1 AND hashtext(g.client_id) = hashtext($1)"
 
-	// useKey changes no indexed column, as a rotation does.
+	// useKey changes no indexed column, like a rotation.
 	useKey = `WITH used AS (UPDATE grants AS g SET rotated_at = $2, used_from = coalesce($3, used_from)
 	WHERE ` + ofKey + ` AND revoked_at IS NULL AND paused_at IS NULL AND expires_at > $2::bigint AND NOT ` + isCut + `
 	RETURNING ` + column.GrantRead + `),
@@ -93,7 +94,7 @@ func (s *Store) UseProgramKey(ctx context.Context, u storage.ProgramKeyUse) (g s
 	return g, err
 }
 
-// refuseKey names the cause for which a key gives nothing.
+// refuseKey returns why a key is not usable.
 func refuseKey(ctx context.Context, q querier, u storage.ProgramKeyUse) error {
 	var row column.GrantRow
 	var cut bool
@@ -105,7 +106,7 @@ func refuseKey(ctx context.Context, q querier, u storage.ProgramKeyUse) error {
 		return err
 	}
 	if err = column.UnusableKey(g, cut, u.Now); err == nil {
-		err = errAgain // it was resumed meanwhile
+		err = errAgain // it was resumed concurrently
 	}
 	return err
 }

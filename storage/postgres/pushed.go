@@ -13,7 +13,7 @@ import (
 const (
 	putPushed = "INSERT INTO pushed_requests (reference_hash, client_id, sealed, expires_at) VALUES ($1,$2,$3,$4)"
 
-	// openPushed gives a request to one browser: of N that come at once one changes the row, the
+	// openPushed gives a request to one browser: one of N concurrent ones changes the row. The
 	// others wait for its lock and then find the condition false.
 	openPushed = `UPDATE pushed_requests SET browser_hash = $3
 WHERE reference_hash = $1 AND client_id = $2 AND expires_at > $4 AND (browser_hash IS NULL OR browser_hash = $3)

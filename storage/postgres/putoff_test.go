@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// older is a store of the version before refresh tokens were numbered.
+// older returns a store of the version before refresh tokens were numbered.
 func older(t *testing.T, url string) *Store {
 	t.Helper()
 	s := open(t, url, Options{SkipMigrate: true})
@@ -20,7 +20,7 @@ func older(t *testing.T, url string) *Store {
 	return s
 }
 
-// pass has time pass for the steps that were applied.
+// pass makes the applied steps older by d.
 func pass(t *testing.T, s *Store, d time.Duration) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(), "UPDATE schema_version SET applied_at = applied_at - $1 WHERE version > 0",
@@ -29,8 +29,8 @@ func pass(t *testing.T, s *Store, d time.Duration) {
 	}
 }
 
-// A step that ends what replicas of the version before can do waits for an hour, or for
-// the operator. Until then both versions are ready, and afterwards only the new one is.
+// A step that older replicas cannot handle waits for an hour, or for an administrator. Until then
+// both versions are ready, and afterwards only the new one is.
 func TestAStepIsPutOffWhileOlderReplicasMayRun(t *testing.T) {
 	for _, at := range []string{"its time", "once"} {
 		t.Run("applied at "+at, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestAStepIsPutOffWhileOlderReplicasMayRun(t *testing.T) {
 	}
 }
 
-// What a step waits for is judged by the database's clock: a machine whose own is ahead does not
-// take from older replicas the hour in which they are replaced (issue 12, 2.2).
+// The database's clock decides when a step is due. So a machine whose clock is ahead does not
+// shorten the hour to replace older replicas (issue 12, 2.2).
 func TestAStepIsPutOffByTheClockOfTheDatabase(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	old := older(t, url)
@@ -92,7 +92,7 @@ func TestAStepIsPutOffByTheClockOfTheDatabase(t *testing.T) {
 	}
 }
 
-// wantPutOff checks in how long the step is due that is put off; 0: it is applied.
+// wantPutOff checks in how long the deferred step is due; 0: it is applied.
 func wantPutOff(t *testing.T, s *Store, in time.Duration) {
 	t.Helper()
 	all, err := s.MigrationStatus(context.Background())

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// takeCode is the single use of a code: the UPDATE changes the row for one of N
-	// callers (OAuth 2.1 §4.1.3, AS-90); the others wait for its lock and then find the condition
-	// false. All that the code is bound to stands in the condition (AS-49), a redirect URI only
-	// if one is sent (§10.2, AS-92), so a wrong guess leaves it as it is. The first refresh token
-	// is good by the same change. A digest is all that stays of the code.
+	// takeCode uses up a code once: the UPDATE changes the row for one of N callers (OAuth 2.1
+	// §4.1.3, AS-90). The others wait for its lock and then find the condition false. Its condition
+	// checks all values that the code is bound to (AS-49), a redirect URI only if one is sent
+	// (§10.2, AS-92). So a wrong guess leaves the code unchanged. The same change activates the
+	// first refresh token. Only a digest of the code remains.
 	takeCode = `WITH took AS (
 	UPDATE grants AS g SET code_used_at = $1, sweep_at = expires_at, code_hash = $10, code_redirect = '', code_challenge = '', used_from = $12`
 	takeFirst = `,
@@ -35,7 +35,7 @@ SELECT ` + column.GrantRead + ` FROM took`
 	readCode = "SELECT " + column.GrantRead + `, code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, ` + isCut + `
 FROM grants g WHERE `
 
-	// isCut tells whether the grant g, its user or its client has been cut off.
+	// isCut is the condition that the grant g, its user or its client was revoked.
 	isCut = `(g.user_id <> '' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = g.user_id AND NOT u.disabled)
 	OR EXISTS (SELECT 1 FROM clients c WHERE c.id = g.client_id AND c.deleted_at IS NOT NULL) OR ` + column.IsCut + ")"
 )
@@ -74,7 +74,7 @@ func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out stora
 	return out, err
 }
 
-// refuseCode names the cause, and revokes the grant of a code used a second time.
+// refuseCode returns why a code was refused, and revokes the grant of a code used a second time.
 func refuseCode(ctx context.Context, q querier, r storage.RedeemCode) (storage.Grant, error) {
 	where, arg := "code_hash = $1 AND code_used_at IS NULL AND NOT "+leanGrants, any(r.Hash[:])
 	if r.GrantID != "" {
@@ -105,8 +105,8 @@ func storedCode(ctx context.Context, q querier, where string, arg any) (code ver
 	return code, err
 }
 
-// carryOut revokes the grant of what was used again. It shows the grant only to a
-// caller to whom the code or token belongs.
+// carryOut revokes the grant of a reused code or token. It returns the grant only to a caller who
+// owns the code or token.
 func carryOut(ctx context.Context, q querier, refused error, g storage.Grant, now int64) (storage.Grant, error) {
 	switch {
 	case refused == nil:

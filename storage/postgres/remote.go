@@ -16,13 +16,13 @@ const (
 
 	readRemote = "SELECT " + column.RemoteRead + " FROM remote_sign_ins WHERE expires_at > $2 AND "
 
-	// decideRemote is the single decision about a request: of N callers one changes the row.
+	// decideRemote decides a request once: one of N callers changes the row.
 	decideRemote = `UPDATE remote_sign_ins SET decided_at = $1, session_hash = $3
 WHERE secret_hash = $2 AND decided_at IS NULL AND expires_at > $1`
 	approverLives = `SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = $1 AND s.expires_at > $2 AND NOT u.disabled AND NOT ` + column.IsSignedOut
 
-	// collectRemote is the single use of a request that was approved.
+	// collectRemote uses up an approved request once.
 	collectRemote = `UPDATE remote_sign_ins SET collected_at = $1
 WHERE secret_hash = $2 AND session_hash IS NOT NULL AND collected_at IS NULL AND expires_at > $1
 RETURNING session_hash`
@@ -84,9 +84,9 @@ func (s *Store) DecideRemoteSignIn(
 	})
 }
 
-// CollectRemoteSignIn implements storage.RemoteSignIns. The account is held before the session that
-// approved: what ends every session of a person holds the account first, too, and so ends the one
-// that begins here, or has ended the other before.
+// CollectRemoteSignIn implements storage.RemoteSignIns. It locks the account before the approving
+// session. Every verb that ends all sessions of a user also locks the account first. So it either
+// ends the new session, or has already ended the approving one.
 func (s *Store) CollectRemoteSignIn(
 	ctx context.Context, secret storage.Hash, se storage.Session, now time.Time,
 ) error {
@@ -110,8 +110,8 @@ func (s *Store) CollectRemoteSignIn(
 	})
 }
 
-// remoteOver names the cause for which a request was not decided, or not collected: what sets the
-// column did so before, or it has expired. storage.ErrNotFound: nothing of it.
+// remoteOver returns why a request was not decided or collected: the column set was already set, or
+// the request has expired. storage.ErrNotFound means neither.
 func remoteOver(ctx context.Context, q querier, set string, secret storage.Hash, now time.Time) error {
 	var done, live bool
 	err := one(ctx, q, []any{&done, &live},

@@ -9,30 +9,30 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// errNotReplicated: PostgreSQL has committed, and has not seen the commit replicated as
-// synchronous_commit demands, because the wait for it was cancelled. It calls that a
-// success. A standby that is promoted now has never heard of it, so the outcome is unknown.
+// errNotReplicated: PostgreSQL has committed, but the wait for the replication that
+// synchronous_commit demands was cancelled. PostgreSQL reports success. A standby that is promoted
+// now does not have the commit, so the outcome is unknown.
 var errNotReplicated = errors.New(
 	"committed, and not replicated as synchronous_commit demands: a failover would undo it",
 )
 
 const unreplicated = "unreplicated"
 
-// noteReplication is told every notice of the database, and marks the connection.
+// noteReplication receives every notice of the database, and marks the connection.
 func noteReplication(c *pgconn.PgConn, n *pgconn.Notice) {
 	if gaveUpReplication(n) {
 		c.CustomData()[unreplicated] = true
 	}
 }
 
-// gaveUpReplication knows the warning by where it comes from: its text is in the language
-// of lc_messages, and its code is that of any warning.
+// gaveUpReplication recognises the warning by its origin. Its text is in the language of
+// lc_messages, and all warnings share its code.
 func gaveUpReplication(n *pgconn.Notice) bool {
 	return n.Code == warning && (n.Routine == "SyncRepWaitForLSN" || n.File == "syncrep.c")
 }
 
-// replicated runs fn on a connection. Whatever it says of what it found or did, what it rests
-// on may be undone when one of its commits was not replicated.
+// replicated runs fn on a connection. It returns errNotReplicated if a commit was not replicated,
+// because then fn's result may depend on a commit that a failover undoes.
 func replicated(c *pgx.Conn, fn func() error) error {
 	marks := c.PgConn().CustomData()
 	delete(marks, unreplicated)
@@ -43,13 +43,13 @@ func replicated(c *pgx.Conn, fn func() error) error {
 	return err
 }
 
-// settlements is how many rows settle spreads its writes over: one row would be what all who
-// settle at once wait for, and at serializable isolation what they fail on.
+// settlements is the number of rows for settle's writes. With one row, all concurrent calls would
+// wait for it, and at serializable isolation fail on it.
 const settlements = 256
 
-// settle is for a verb that finds done what it was to do, and says so. It writes all the
-// same: its commit then waits until everything before it is replicated. Else the
-// second try of a verb whose first one was not replicated would acknowledge it.
+// settle is for a verb that finds its work already done. It still writes, so that its commit waits
+// until everything before it is replicated. Otherwise the second try of a verb would acknowledge a
+// first try that was not replicated.
 func settle(ctx context.Context, q querier) error {
 	_, err := q.Exec(ctx,
 		"INSERT INTO settings (name, value) VALUES ('settled:' || $1::int, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -57,7 +57,7 @@ func settle(ctx context.Context, q querier) error {
 	return err
 }
 
-// ensure runs statements that end something, and settles when all of it had ended before.
+// ensure runs statements that end records, and settles if all had already ended.
 func ensure(ctx context.Context, q querier, statements ...statement) error {
 	var total int64
 	for _, st := range statements {

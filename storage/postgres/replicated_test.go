@@ -29,7 +29,7 @@ func pair(t *testing.T) (primary, standby *pgtest.Server, url string) {
 	return primary, standby, primary.URL()
 }
 
-// grants approves and redeems as many grants, and returns their refresh tokens.
+// grants approves and redeems grants with the ids, and returns their refresh tokens.
 func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
@@ -56,13 +56,13 @@ func grants(t *testing.T, s *Store, ids ...string) []storage.NumberedRefresh {
 	return out
 }
 
-// approve has the person of grants approve a grant, whose code is named for it.
+// approve lets the user of grants approve a grant, whose code is named after it.
 func approve(t *testing.T, s *Store, id string) {
 	t.Helper()
 	approveUntil(t, s, id, time.Now().Add(time.Hour))
 }
 
-// approveUntil is approve with a code that is good until then.
+// approveUntil is approve with the expiry of the code.
 func approveUntil(t *testing.T, s *Store, id string, expires time.Time) {
 	t.Helper()
 	ctx, now, soon := t.Context(), time.Now(), time.Now().Add(time.Hour)
@@ -85,9 +85,9 @@ func hashOf(text string) (h storage.Hash) {
 	return h
 }
 
-// TestH1WhatIsNotReplicatedIsNotAcknowledged (operations H1): what PostgreSQL has committed and not
-// replicated as it was told to
-// is no success, neither at once nor when the verb is repeated: a promotion would undo it.
+// TestH1WhatIsNotReplicatedIsNotAcknowledged (operations H1): a commit that PostgreSQL has not
+// replicated as configured is not a success, neither at first nor when the verb is repeated. A
+// promotion would undo it.
 func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 	for _, level := range []string{"on", "remote_apply"} {
 		t.Run(level, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 					return err
 				}},
 			}
-			for range 2 { // the second time they find what the first has done
+			for range 2 { // the second time they find the result of the first
 				for _, v := range verbs {
 					err := v.do()
 					if err == nil ||
@@ -161,7 +161,7 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 	}
 }
 
-// The warning is known whatever the language of the server, and others are not taken for it.
+// The warning is recognised in any language of the server, and no other warning matches.
 func TestH1TheWarningIsKnownInEveryLanguage(t *testing.T) {
 	for _, c := range []struct {
 		notice pgconn.Notice

@@ -30,8 +30,8 @@ func addAddresses(ctx context.Context, q querier, rows []column.Address) error {
 	return nil
 }
 
-// ReplaceResource implements storage.Resources. The row of the resource, which it updates first,
-// lets one caller at a time at the aliases.
+// ReplaceResource implements storage.Resources. It updates the row of the resource first, so that
+// one caller at a time changes the aliases.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now time.Time) error {
 	return s.txCommitted(ctx, "replace resource", func(ctx context.Context, q querier) error {
 		name, scopes := r.Name, column.List(r.Scopes)
@@ -41,7 +41,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 		if err != nil {
 			return err
 		}
-		// what versions that know no aliases show
+		// read by versions that know no aliases
 		_, err = exec(ctx, q, "UPDATE resources SET name = $1, scopes = $2, dpop = $4 WHERE alias_of = $3",
 			name, scopes, r.URI, r.DPoP)
 		if err != nil {
@@ -77,7 +77,7 @@ func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err 
 }
 
 // RemoveResource implements storage.Resources. The row of the resource goes last: until then no
-// alias can be added that would stay.
+// alias can be added that would remain.
 func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
 	return s.txCommitted(ctx, "remove resource", func(ctx context.Context, q querier) error {
 		err := one(ctx, q, []any{&uri}, // one caller at a time

@@ -45,8 +45,8 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 	})
 }
 
-// revokedGrants looks, at the nodes of a list, at the grant of each: one row ends a grant and all of
-// its nodes. There are as many as were added in the lifetime of a token, in lists of their own.
+// revokedGrants also checks the grant of each node in the range, because one row ends a grant and
+// all its nodes. Nodes have their own lists, with as many as were added within a token's lifetime.
 var revokedGrants = `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2
 UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= $1 AND status_index < $2
 UNION SELECT n.seq + $3::bigint FROM nodes n WHERE n.seq >= $1 - $3::bigint AND n.seq < $2 - $3::bigint AND (` + nodeIsCut + `

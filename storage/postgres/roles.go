@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// SetRole implements storage.Roles. The setup's lock lets one change at a time decide whether an
-// administrator is left.
+// SetRole implements storage.Roles. The setup's lock lets one change at a time check that an
+// administrator remains.
 func (s *Store) SetRole(ctx context.Context, userID string, role storage.Role) error {
 	admin, name := column.RoleValues(role)
 	return s.tx(ctx, "set role", func(ctx context.Context, q querier) error {

@@ -11,15 +11,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
-// The compare-and-swap of rotation: of N callers one finds the generation as it was. It
-// changes no indexed column, so that PostgreSQL need not touch an index (HOT).
+// The compare-and-swap of rotation: one of N callers finds the expected generation. It changes no
+// indexed column, so PostgreSQL need not update an index (HOT).
 const (
-	// takeNumbered rotates the newest token of a grant: every use makes a new one (OAuth 2.1
+	// takeNumbered rotates the newest token of a grant. Every use makes a new one (OAuth 2.1
 	// §4.3.1, AS-94).
 	takeNumbered = rotateHead + "substring($7::bytea || coalesce(rotations, ''::bytea) FROM 1 FOR $9::int)" +
 		rotateWhere + "generation = $3 AND refresh_expires_at > $1" + rotateTail
-	// takeLost rotates a token that is newer than the grant knows. Of the tokens before it,
-	// only the last one's rotation is known: by when this one was issued.
+	// takeLost rotates a token that is newer than the grant knows. Of the earlier tokens, only the
+	// last rotation is known: it happened by the time this one was issued.
 	takeLost = rotateHead + "substring($7::bytea FROM 1 FOR $9::int)" + rotateWhere + "generation < $3" + rotateTail
 
 	rotateHead = `WITH took AS (
@@ -73,7 +73,7 @@ func rotateNumbered(
 }
 
 // replayNumbered repeats the reply of a rotation within its grace, rotates a token that the
-// database has lost, and otherwise names the cause; reuse revokes the grant.
+// database has lost, or returns why it was refused. Reuse revokes the grant.
 func replayNumbered(
 	ctx context.Context, q querier, t storage.NumberedRefresh, r storage.RotateRefresh, deadline int64,
 ) (storage.Rotation, error) {
@@ -99,8 +99,8 @@ func replayNumbered(
 	return storage.Rotation{}, errAgain
 }
 
-// hold locks the row of a token for a moment: like settle, on a row that hardly any transaction
-// waits for but one with the same token.
+// hold briefly locks the row of a token. It works like settle, on a row that only transactions with
+// the same token wait for.
 func hold(ctx context.Context, q querier, row string, key any) error {
 	_, err := q.Exec(ctx, row+" FOR NO KEY UPDATE", key)
 	return err

@@ -34,27 +34,27 @@ const (
 	notInRepertoire      = "22021" // text with a NUL or broken UTF-8
 	noSuchStatement      = "26000"
 	insufficientRight    = "42501"
-	noSchema             = "3F000" // to create in: none of the search path is there, or may be used
+	noSchema             = "3F000" // no schema to create in: none of the search path exists, or may be used
 	statementExists      = "42P05"
 	undefinedTable       = "42P01"
 	duplicateTable       = "42P07"
 	duplicateObject      = "42710"
-	lockNotAvailable     = "55P03" // within the lock_timeout of the operator
+	lockNotAvailable     = "55P03" // within the administrator's lock_timeout
 )
 
 const (
-	// maxTries is what the timeout of a verb leaves time for. Where a server knows the serializable
-	// isolation alone, transactions of a crowd that have no row in common fail on each other.
+	// maxTries fits into the timeout of a verb. On a server with serializable isolation only, many
+	// concurrent transactions fail on each other even without a common row.
 	maxTries      = 32
 	longestPause  = 9 // 2^9 ms; half of it on average
 	readOnlyTries = 2
 )
 
-// errAgain makes a verb start over: the row that refused it has changed since.
+// errAgain makes a verb start over, because the row that refused it has changed since.
 var errAgain = errors.New("changed meanwhile")
 
-// do runs fn on a connection: for verbs of one statement, and those whose further
-// statements need no common transaction. fn may run several times.
+// do runs fn on a connection. It is for verbs of one statement, or whose further statements need no
+// common transaction. fn may run several times.
 func (s *Store) do(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
 	return s.retry(ctx, what, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error { return fn(ctx, c) })
@@ -70,8 +70,8 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 	})
 }
 
-// txCommitted is tx at the isolation that statements need which wait for the rows of others and
-// go on with what those have left. At a higher one they would fail as often as they wait.
+// txCommitted is tx at read committed, for statements that wait for rows of others and continue
+// with their result. At a higher isolation level they would fail whenever they wait.
 func (s *Store) txCommitted(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
 	return s.retry(ctx, what, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error {
@@ -99,8 +99,8 @@ func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
 	return err
 }
 
-// retry repeats what failed because of a concurrent transaction, found its prepared
-// statement gone, or never reached the server. It bounds the whole by the timeout of a verb.
+// retry repeats fn if it failed because of a concurrent transaction, lost its prepared statement,
+// or never reached the server. The timeout of a verb limits the total.
 func (s *Store) retry(ctx context.Context, what string, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -124,7 +124,7 @@ func (s *Store) retry(ctx context.Context, what string, fn func(context.Context)
 func again(err error, try int) bool {
 	switch state(err) {
 	case readOnly:
-		return try <= readOnlyTries // the connection may be to what was the primary
+		return try <= readOnlyTries // the connection may lead to the old primary
 	case serializationFailure, deadlockDetected, noSuchStatement, statementExists:
 		return true
 	}
@@ -139,18 +139,18 @@ func state(err error) string {
 	return ""
 }
 
-// cause turns an error of the database into the one that the contract promises.
+// cause maps an error of the database to an error of the contract.
 func cause(ctx context.Context, err error) error {
 	switch {
 	case state(err) == uniqueViolation:
 		return storage.ErrExists
 	case state(err) == notInRepertoire, errors.Is(err, pgx.ErrNoRows):
-		// No record can carry text that the database cannot hold.
+		// Text that the database cannot store is in no record.
 		return storage.ErrNotFound
 	case state(err) == lockNotAvailable:
 		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-		return errors.Join(ctx.Err(), err) // the server names a cancelled statement otherwise
+		return errors.Join(ctx.Err(), err) // the server's code for a cancelled statement differs
 	}
 	return err
 }
@@ -161,13 +161,13 @@ func exec(ctx context.Context, q querier, sql string, args ...any) (int64, error
 	return tag.RowsAffected(), err
 }
 
-// one scans the first row into dest. pgx.ErrNoRows, and so storage.ErrNotFound from
-// the verb, when there is none.
+// one scans the first row into dest. Without a row it returns pgx.ErrNoRows, which becomes
+// storage.ErrNotFound.
 func one(ctx context.Context, q querier, dest []any, sql string, args ...any) error {
 	return q.QueryRow(ctx, sql, args...).Scan(dest...)
 }
 
-// each collects what f makes of every row.
+// each returns f's result for every row.
 func each[T any](
 	ctx context.Context, q querier, f func(pgx.CollectableRow) (T, error), sql string, args ...any,
 ) ([]T, error) {
@@ -188,7 +188,7 @@ func changed(missed error) func(int64, error) error {
 	}
 }
 
-// statement is one of several that a verb runs in a transaction.
+// statement is one of several statements of a transaction.
 type statement struct {
 	sql  string
 	args []any

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// A search looks at as many rows as it is allowed. In the collation C, lower is that of ASCII letters, as in
-// SQLite.
+// A search reads at most a given number of rows. In the collation C, lower only folds ASCII
+// letters, like SQLite.
 const (
 	searchUsers = "SELECT " + column.UserColumns + " FROM (SELECT " + column.UserColumns + `, name_key FROM users
 	WHERE name_key > $1 ORDER BY name_key LIMIT $2) AS looked_at
@@ -64,7 +64,7 @@ func (s *Store) SearchClients(
 	return out, next, err
 }
 
-// scanned is the key of the last row that a search has looked at; "" when there is none behind it.
+// scanned returns the key of the last row that a search has read, "" if no row follows it.
 func scanned(ctx context.Context, q querier, query, after string, scan int) (string, error) {
 	keys, err := each(ctx, q, func(row pgx.CollectableRow) (key string, err error) {
 		err = row.Scan(&key)

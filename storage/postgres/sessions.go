@@ -12,16 +12,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// homeSession is the session at a provider on which a session of the user $2 rests: $6 where it is named, of
-// an account that began at a provider one there: of a sign-in rather than a linked one, which lives until the
-// next is linked.
+// homeSession selects the provider session that a session of the user $2 depends on: $6 if it is
+// given. In an account that began at a provider, it must be a session there. Sign-in sessions are
+// preferred to linked ones, which live until the next is linked.
 const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
 	AND (EXISTS (` + column.HomeIdentity + `$2 AND h.connector = p.connector AND h.subject = p.subject)
 		OR $6 IS NOT NULL AND NOT EXISTS (` + column.HomeIdentity + `$2))
 	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
-// putSession holds the account against a change of its password or its state, and the session at a provider
-// against its end, until the session is there to be ended by it.
+// putSession locks the account against a change of its password or state, and the provider session
+// against its end, until the new session is stored and can be ended by them.
 const putSession = `WITH account AS (SELECT id FROM users
 	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
 		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),
@@ -30,7 +30,8 @@ INSERT INTO sessions (` + column.SessionInsert + `)
 SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, (SELECT id FROM home_session), $7::text, $8::bigint, $9::text, $10::text, $11::bigint
 FROM account WHERE EXISTS (SELECT 1 FROM home_session) OR $6 IS NULL AND NOT EXISTS (` + column.HomeIdentity + "$2)"
 
-// wouldRest finds the session on which one of the user $1 would rest, and whether the account needs one.
+// wouldRest selects the session that a session of the user $1 would depend on, and whether the
+// account needs one.
 const wouldRest = `SELECT (SELECT p.id FROM upstreams p WHERE p.user_id = $1 AND p.ended_at IS NULL
 	AND EXISTS (` + column.HomeIdentity + `$1 AND h.connector = p.connector AND h.subject = p.subject)
 	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1), EXISTS (` + column.HomeIdentity + "$1)"
@@ -109,8 +110,8 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 	return out, err
 }
 
-// EndSession implements storage.Sessions. An approval that runs holds its session, so when
-// that is gone, every grant that it made is there to be seen.
+// EndSession implements storage.Sessions. A running approval locks its session. So once the session
+// is deleted, every grant that it made is visible.
 func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
 	return s.tx(ctx, "end session", func(ctx context.Context, q querier) error { return endSession(ctx, q, h, now) })
 }

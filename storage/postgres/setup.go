@@ -20,14 +20,14 @@ const (
 	setupTake = "UPDATE settings SET value = NULL, expires_at = NULL WHERE name = 'setup_token' AND value = $1"
 )
 
-// setupToken is the stored token; no value when there is none.
+// setupToken is the stored token; value is nil if no token is stored.
 type setupToken struct {
 	value   []byte
 	expires *int64
-	open    bool // there is no administrator
+	open    bool // no administrator exists
 }
 
-// accepts is nil when the token with hash h is good.
+// accepts returns nil if the token with hash h is valid.
 func (t setupToken) accepts(h storage.Hash, now time.Time) error {
 	switch {
 	case !t.open:

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// oldRotate is the rotation of the version before step 11, word for word.
+// oldRotate is the rotation before step 11, word for word.
 const oldRotate = `WITH took AS (
 	UPDATE refresh_tokens AS t SET rotated_at = $1, sealed = $2 FROM grants g
 	WHERE t.hash = $3 AND g.id = t.grant_id AND t.rotated_at IS NULL AND t.expires_at > $1
@@ -33,11 +33,11 @@ used AS (UPDATE clients SET last_used_at = $1
 	WHERE id = $4 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $8) AND EXISTS (SELECT 1 FROM took))
 SELECT id FROM took`
 
-// replica is one of two versions: it rotates a token and returns its successor, and
-// whether that was a replay.
+// replica is one of two versions: it rotates a token, and returns its successor and whether that
+// was a replay.
 type replica func(ctx context.Context, token storage.PresentedRefresh) (storage.PresentedRefresh, bool, error)
 
-// newReplica is this version. What is sealed are both forms of the successor.
+// newReplica is this version. It seals both forms of the successor.
 func newReplica(s *Store) replica {
 	return func(ctx context.Context, token storage.PresentedRefresh) (storage.PresentedRefresh, bool, error) {
 		now := time.Now()
@@ -73,7 +73,7 @@ func sealedPair(r storage.Refresh) []byte {
 	return append(append([]byte{}, r.Hash[:]...), r.Secret[:]...)
 }
 
-// oldReplica is the version before, which knows tokens with rows only.
+// oldReplica is the previous version, which only knows tokens with rows.
 func oldReplica(s *Store) replica {
 	return func(ctx context.Context, token storage.PresentedRefresh) (storage.PresentedRefresh, bool, error) {
 		h, ok := token.(storage.HashedRefresh)
@@ -83,7 +83,7 @@ func oldReplica(s *Store) replica {
 		now := time.Now()
 		next := storage.Refresh{Hash: secrets.Hash(secrets.Token(""))}
 		var sealed []byte
-		// which repeats a deadlock, as that version did
+		// repeats after a deadlock, like that version
 		err := s.do(ctx, "rotate", func(ctx context.Context, q querier) error {
 			var id string
 			sealed = nil
@@ -103,9 +103,9 @@ func oldReplica(s *Store) replica {
 	}
 }
 
-// TestUpgradeSideBySide (issue 12, 1.2): clients refresh twice at once by replicas of two
-// versions while the schema changes under them. Each token has one successor, no client is
-// refused, and in the end all tokens are numbered.
+// TestUpgradeSideBySide (issue 12, 1.2): clients refresh twice at once with replicas of two
+// versions while the schema changes. Each token has one successor, no client is refused, and in the
+// end all tokens are numbered.
 func TestUpgradeSideBySide(t *testing.T) {
 	lane.Long(t, "TestAStepIsPutOffWhileOlderReplicasMayRun tests when a step is applied")
 	ctx, url := t.Context(), pgtest.Start(t).Database(t)
@@ -117,7 +117,7 @@ func TestUpgradeSideBySide(t *testing.T) {
 	tokens := liveGrants(t, old, 12)
 	var mu sync.RWMutex // guards replicas; held for reading while clients use them
 	replicas := []replica{oldReplica(old)}
-	serve := func(change func()) { mu.Lock(); defer mu.Unlock(); change() } // when none is in use
+	serve := func(change func()) { mu.Lock(); defer mu.Unlock(); change() } // while no replica is in use
 	pick := func() replica { return replicas[rand.IntN(len(replicas))] }
 	var turns atomic.Int64
 	var clients sync.WaitGroup
@@ -195,7 +195,7 @@ func refreshTwice(
 	return next[0]
 }
 
-// liveGrants stores grants as the version before does, with a refresh token each.
+// liveGrants stores grants like the previous version, with a refresh token each.
 func liveGrants(t *testing.T, s *Store, n int) (out []storage.PresentedRefresh) {
 	t.Helper()
 	at, far := time.Now().UnixMilli(), time.Now().Add(24*time.Hour).UnixMilli()

@@ -49,8 +49,8 @@ func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storag
 	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
-// endSignIns ends the sessions of a user that end selects. They are locked in order, so that two
-// that end the same do not wait for each other.
+// endSignIns ends the sessions of a user that end selects. It locks them in order, so that two
+// concurrent calls cannot deadlock.
 func (s *Store) endSignIns(
 	ctx context.Context, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {

@@ -12,12 +12,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// sweeps remove what can no longer matter, $1 being now and $2 the limit. Grants go in the
-// order of their ends: first tokens of those that ended longest ago, then these grants as far
-// as they have no tokens left. Both statements look at the first of them alone; one that looked
-// for any grant without tokens would go through the whole backlog each time. Grants that have
-// tokens have several as a rule, so a quarter as many are looked at. Locked is what goes, and
-// nothing else: a lock is a write. What another replica sweeps, or a verb holds, is passed over.
+// sweeps remove records that no longer matter; $1 is now and $2 the limit.
+//
+// Grants are removed in the order of their end. First go the tokens of the grants that ended
+// longest ago, and then those grants if they have no tokens left. Both statements read only the
+// first grants. A search for any grant without tokens would read the whole backlog each time.
+// Grants usually have several tokens, so the limit on grants is a quarter.
+//
+// Only removed rows are locked, because a lock is a write. Rows that another replica sweeps, or
+// that a verb has locked, are skipped.
 var sweeps = [...]string{
 	"DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	`DELETE FROM refresh_tokens WHERE hash IN (SELECT t.hash FROM
@@ -71,8 +74,8 @@ var sweeps = [...]string{
 	"DELETE FROM attempt_steps WHERE seq IN (" + column.SurplusSteps + " AND $1::bigint > 0 LIMIT $2)",
 }
 
-// The clients that are unused and have no grant, with their consents, $1 being
-// the time up to which they went unused. The operator's clients stay.
+// The unused clients without a grant, with their consents. $1 is the time until which they were
+// unused. Clients created by an administrator stay.
 const (
 	forgetUnused = forgetHead + "last_used_at IS NULL AND created_at <= $1 ORDER BY created_at" + forgetTail
 	forgetIdle   = forgetHead + "last_used_at <= $1 ORDER BY last_used_at" + forgetTail
@@ -91,7 +94,7 @@ const buryAbandoned = "UPDATE clients SET " + column.Bury + "$1 WHERE id IN (SEL
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELECT hash FROM refresh_tokens
 	WHERE sealed IS NOT NULL AND rotated_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 
-// Sweep implements storage.Housekeeping. Each kind is a transaction of its own.
+// Sweep implements storage.Housekeeping. Each kind has its own transaction.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
 	one := func(before time.Time, query string, more ...any) {
 		if err != nil || before.IsZero() {
@@ -124,8 +127,8 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	return total, err
 }
 
-// sweepOverflow removes the oldest deliveries to receivers for which too many wait, and leaves events
-// that say so.
+// sweepOverflow removes the oldest deliveries of receivers with too many, and stores events about
+// it.
 func (s *Store) sweepOverflow(ctx context.Context, now int64, limit int) (n int, err error) {
 	err = s.tx(ctx, "sweep", func(ctx context.Context, q querier) error {
 		lost, err := each(ctx, q, pgx.RowTo[string],
@@ -163,7 +166,7 @@ func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err err
 	return out, err
 }
 
-// remember also returns what it replaces: a statement sees the rows as they were before it.
+// remember also returns the previous value, because a statement sees the rows from its start.
 const remember = `WITH old AS (SELECT value FROM settings WHERE name = $1),
 now AS (INSERT INTO settings (name, value) SELECT $1, $2::bytea WHERE $2::bytea IS NOT NULL ON CONFLICT (name) DO UPDATE SET value = excluded.value)
 SELECT (SELECT value FROM old)`

@@ -13,9 +13,9 @@ import (
 const (
 	keepTask = "INSERT INTO tasks (" + column.TaskColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8)" +
 		" ON CONFLICT (id) DO NOTHING"
-	// holdTasksOf makes those wait for one another who begin tasks of a person, by a row of the person: without
-	// it each would count without what the others add. As a task it is nobody's: no person's digest is that of
-	// an owner or of a task. It expires with the last task.
+	// holdTasksOf serializes new tasks of a user with a row for the user. Without it, concurrent
+	// calls would not count each other's tasks. The row is not a visible task: no owner or task has
+	// the digest of a user. It expires with the last task.
 	holdTasksOf = "INSERT INTO tasks AS t (" + column.TaskColumns + ") VALUES ($1,$1,'','',$2,$3,0,'')" +
 		" ON CONFLICT (id) DO UPDATE SET expires_at = greatest(t.expires_at, excluded.expires_at)"
 	tasksOf   = "SELECT count(*) FROM tasks WHERE person = $1 AND expires_at > $2"
@@ -23,7 +23,7 @@ const (
 	listTasks = "SELECT " + column.TaskColumns + ` FROM tasks WHERE owner = $1 AND expires_at > $2
 	AND ($3::text = '' OR created_at < $4 OR created_at = $4 AND name < $3::text)
 ORDER BY created_at DESC, name DESC LIMIT $5`
-	// changeTask is the single change of a version.
+	// changeTask changes a version once.
 	changeTask = `UPDATE tasks SET sealed = $3, version = version + 1
 WHERE id = $1 AND version = $2 AND expires_at > $4`
 )

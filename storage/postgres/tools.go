@@ -20,7 +20,7 @@ const (
 	toolsOf      = "SELECT " + column.ToolColumns + " FROM tools WHERE resource = $1 ORDER BY name LIMIT $2"
 	toolOf       = "SELECT " + column.ToolWithTexts + " FROM tools WHERE resource = $1 AND name = $2"
 	offeredTools = "SELECT " + column.ToolColumns + " FROM tools WHERE offered IS NOT NULL ORDER BY resource, name LIMIT $1"
-	// acceptTool is the single end of an offer.
+	// acceptTool ends an offer once.
 	acceptTool = `UPDATE tools SET accepted = $3, accepted_at = $5, accepted_by = $4,
 	accepted_text = CASE WHEN offered = $3 THEN offered_text ELSE accepted_text END,
 	offered = NULL, offered_text = '', offered_at = 0
@@ -42,7 +42,7 @@ func (s *Store) SeeTools(
 			var row column.ToolRow
 			err := one(ctx, q, row.Dest(), seeTool, column.SeenTool(resource, name, seen[name], trust)...)
 			if errors.Is(err, pgx.ErrNoRows) {
-				continue // it is known
+				continue // already known
 			}
 			if err != nil {
 				return err

@@ -33,8 +33,8 @@ func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err er
 	return out, err
 }
 
-// DisableTrust implements storage.TrustEntries. The cut comes once the end of the entry is stored: see
-// trustStands. Who repeats a call that failed between the two cuts as well.
+// DisableTrust implements storage.TrustEntries. The cut comes after the entry's end is stored, see
+// trustStands. So a repeated call also cuts, if the first failed between the two.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {
 	return s.do(ctx, "disable trust entry", func(ctx context.Context, q querier) error {
 		return all(ctx, q, append([]statement{{markTrust, column.TrustMark(id, now)}}, cutTrust(id, now)...)...)
@@ -52,7 +52,7 @@ func (s *Store) EnableTrust(ctx context.Context, id string) error {
 	})
 }
 
-// RemoveTrust implements storage.TrustEntries. It disables the entry first: see DisableTrust.
+// RemoveTrust implements storage.TrustEntries. It disables the entry first, see DisableTrust.
 func (s *Store) RemoveTrust(ctx context.Context, id string, now time.Time) error {
 	err := s.do(ctx, "remove trust entry", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q,

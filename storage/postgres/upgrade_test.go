@@ -50,8 +50,8 @@ func upgradeFrom(t *testing.T, from int) {
 	storagetest.Upgrade(t, exec, func() storage.Store { return open(t, url, Options{}) })
 }
 
-// A replica of this version goes on, and starts again, while a newer one has added what
-// this version need not know.
+// A replica of this version keeps running, and restarts, after a newer one has added optional
+// schema.
 func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Start(t).Database(t)
 	s := open(t, url, Options{})

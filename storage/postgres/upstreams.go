@@ -47,7 +47,7 @@ func (s *Store) upstream(ctx context.Context, where string, args ...any) (out st
 	return out, err
 }
 
-// ClaimUpstream implements storage.Upstreams: of N callers one changes the row.
+// ClaimUpstream implements storage.Upstreams: one of N callers changes the row.
 func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error {
 	return s.do(ctx, "claim upstream", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, `UPDATE upstreams SET claimed_until = $4
@@ -75,7 +75,7 @@ func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 	})
 }
 
-// notHeld says why a session did not change: ErrSpent unless it has ended or is gone.
+// notHeld returns why a session did not change: ErrSpent unless it has ended or is gone.
 func notHeld(ctx context.Context, q querier, id string) error {
 	var ended bool
 	err := one(ctx, q, []any{&ended}, "SELECT ended_at IS NOT NULL FROM upstreams WHERE id = $1", id)

@@ -54,7 +54,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 	return has, err
 }
 
-// putUser inserts an account and counts it: 0 when its id or name is taken.
+// putUser inserts an account and returns the number of rows: 0 if its id or name is taken.
 func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
 	n, err := exec(ctx, q, "INSERT INTO users ("+column.UserColumns+
 		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11) ON CONFLICT DO NOTHING", column.UserValues(u)...)
@@ -64,9 +64,9 @@ func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
 	return n, all(ctx, q, deleteOfUser(u.ID)...)
 }
 
-// deleteOfUser deletes what lets a person in and what they are told. It goes with the account, and also
-// when one begins: a replica of an earlier version leaves it behind, and a person who comes back
-// from a provider has the same id.
+// deleteOfUser deletes a user's authentication methods, notices and links. It runs when an account
+// is deleted, and also when one begins: a replica of an earlier version leaves them behind, and a
+// user who comes back from a provider has the same id.
 func deleteOfUser(userID string) []statement {
 	return []statement{
 		{"DELETE FROM ways WHERE user_id = $1", []any{userID}},
@@ -78,8 +78,8 @@ func deleteOfUser(userID string) []statement {
 	}
 }
 
-// CreateUser implements storage.Accounts. An administrator is created under the
-// setup's lock, so that no setup link can still be used behind its back.
+// CreateUser implements storage.Accounts. It creates an administrator under the setup's lock, so
+// that no setup link can still be used afterwards.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 	return s.tx(ctx, "create user", func(ctx context.Context, q querier) error {
 		if u.Role == storage.Administrator {
@@ -145,7 +145,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 		err = all(ctx, q,
 			statement{"DELETE FROM identities WHERE user_id = $1", []any{userID}},
 			eraseOfUser(userID, column.Disabled, now),
-			// What they are called at a provider is not kept for those who are gone.
+			// The provider's names of a deleted user are not kept.
 			statement{"UPDATE upstreams SET subject = '', session_id = NULL WHERE user_id = $1", []any{userID}},
 		)
 		if err != nil {
@@ -155,10 +155,12 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 	})
 }
 
-// cutOff ends the sessions of a user, and the links for a forgotten password; when by names a reason, also
-// their grants and consents, and the sign-ins that have begun. The order matters: an approval that runs holds
-// its session, so when the sessions are gone every grant and consent that they made is there to be revoked and
-// forgotten. The transaction holds the account, see StopEverything.
+// cutOff ends the sessions of a user, and the password reset links. If by is a reason, it also ends
+// their grants, consents and sign-ins in progress.
+//
+// The order matters: a running approval locks its session. So once the sessions are deleted, all
+// their grants and consents are visible and can be ended. The transaction has locked the account,
+// see StopEverything.
 func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy, now time.Time) error {
 	err := all(ctx, q, statement{"DELETE FROM sessions WHERE user_id = $1", []any{userID}}, endResets(userID))
 	if err != nil || by == "" {
@@ -173,14 +175,14 @@ func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy,
 	return cut(ctx, q, sel, by, now)
 }
 
-// endResets ends the links for a forgotten password. A link for recovery is the operator's, who sends it to
-// whom the account belongs to.
+// endResets ends the password reset links. Recovery links stay: an administrator sends them to the
+// account's owner.
 func endResets(userID string) statement {
 	return statement{"DELETE FROM one_time_links WHERE user_id = $1 AND kind = $2",
 		[]any{userID, string(storage.LinkReset)}}
 }
 
-// passwordCut is what a new password ends grants for: nothing when they are kept.
+// passwordCut returns why a new password ends grants, "" if they are kept.
 func passwordCut(revokeGrants bool) storage.RevokedBy {
 	if revokeGrants {
 		return storage.ByPassword
@@ -195,7 +197,7 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 		if err != nil {
 			return err
 		}
-		return all(ctx, q, endResets(userID)) // they were sent to the address of before
+		return all(ctx, q, endResets(userID)) // they were sent to the previous address
 	})
 }
 

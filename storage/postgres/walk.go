@@ -12,12 +12,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// Two walks go along the grants in the order in which they were stored, each grant once: one
-// removes those whose code was not redeemed, the other ends what the grant supersedes. So an
-// approval need not look at earlier grants, and a redemption need not move its grant within
-// the index of ends, which would be an entry in each index.
+// Two walks visit each grant once, in stored order. One removes grants whose code was not redeemed,
+// the other ends grants that a newer one supersedes. So an approval need not read earlier grants. A
+// redemption need not move its grant within the index of expiry times, which would write to each
+// index.
 const (
-	// walkTo is how far a walk goes: to the first grant whose code is too young, or limit grants.
+	// walkTo is the end of a walk: the first grant whose code is too young, or limit grants.
 	walkTo = `SELECT coalesce(min(status_index) FILTER (WHERE code_expires_at > $2) - 1, max(status_index), $1)
 FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > $1 ORDER BY status_index LIMIT $3) g`
 
@@ -28,9 +28,9 @@ FROM (SELECT status_index, code_expires_at FROM grants WHERE status_index > $1 O
 	// usedAt is when the grant g was last used.
 	usedAt = `greatest(g.code_used_at, g.rotated_at, CASE WHEN g.generation = 0 THEN (SELECT max(t.created_at) FROM refresh_tokens t WHERE t.grant_id = g.id) END)`
 
-	// supersede looks at up to a thousand grants of a person to a client, any of them: one that
-	// so many others were used after is not kept, whatever else there is. A grant that is used
-	// while the statement runs is judged again as it is then.
+	// supersede reads up to a thousand grants of a user to a client, in any order. A grant that so
+	// many others were used after is not kept in any case. A grant that is used meanwhile is
+	// checked again.
 	supersede = `WITH due AS MATERIALIZED (SELECT DISTINCT user_id, client_id, resource FROM grants WHERE ` + walked + ` AND revoked_at IS NULL AND user_id <> ''),
 ranked AS (SELECT g.id, row_number() OVER (PARTITION BY d.user_id, d.client_id, d.resource ORDER BY g.used DESC, g.id DESC) AS place
 	FROM due d CROSS JOIN LATERAL (SELECT id, ` + usedAt + ` AS used FROM grants g
@@ -42,8 +42,7 @@ WHERE g.id = r.id AND g.revoked_at IS NULL AND (r.place > $6 OR r.place > $7 AND
 RETURNING g.user_id, g.client_id, g.resource`
 )
 
-// walk moves both walks on, as far as a batch that finds something, and returns how many grants
-// it has ended or removed.
+// walk advances both walks until a batch changes grants, and returns how many it ended or removed.
 func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		n, moved := 0, false
@@ -62,7 +61,7 @@ func walkBatch(ctx context.Context, q querier, now int64, limit int) (n int, mov
 	var codes, newer, codesTo, newerTo int64
 	err = one(ctx, q, []any{&codes, &newer}, "SELECT codes, newer FROM grant_walks FOR UPDATE SKIP LOCKED")
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil // another replica is at it
+		return 0, false, nil // another replica is walking
 	}
 	for _, w := range []struct {
 		from  int64

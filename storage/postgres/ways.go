@@ -12,14 +12,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// What changes the ways in of a user comes under the lock of the account, so that no two of them
-// count what the other one takes.
+// Changes to a user's authentication methods lock the account, so that no two of them rely on a
+// method that the other removes.
 const (
 	holdUser    = "SELECT 1 FROM users WHERE id = $1 FOR NO KEY UPDATE"
 	holdEnabled = "SELECT 1 FROM users WHERE id = $1 AND NOT disabled FOR NO KEY UPDATE"
 )
 
-// held runs fn in a transaction under the lock of an account. ErrNotFound when there is none.
+// held runs fn in a transaction under the lock of an account. It returns ErrNotFound for an unknown
+// account.
 func (s *Store) held(
 	ctx context.Context, what, hold, userID string, fn func(ctx context.Context, q querier) error,
 ) error {
@@ -32,8 +33,9 @@ func (s *Store) held(
 	})
 }
 
-// while runs fn if a session of a user is there, or none is named: else storage.ErrSignedOut. What ends all
-// sessions of a user holds the account first, so under its lock the session stays.
+// while runs fn if in is a live session of the user, or zero. Otherwise it returns
+// storage.ErrSignedOut. Every verb that ends all sessions of a user locks the account first, so
+// under its lock the session stays.
 func while(
 	userID string, in storage.Hash, fn func(ctx context.Context, q querier) error,
 ) func(ctx context.Context, q querier) error {
@@ -135,8 +137,8 @@ func (s *Store) RenameWay(
 	return before, err
 }
 
-// What lets a user $1 in alone: a passkey of the relying parties $2, an account at the
-// providers $3, a password if $4.
+// The methods that are enough for a user $1 to sign in: a passkey of the relying parties $2, an
+// account at the providers $3, a password if $4.
 const (
 	aPassword = "EXISTS (SELECT 1 FROM users WHERE id = $1 AND password_hash <> '' AND $4)"
 	aProvider = "EXISTS (SELECT 1 FROM identities WHERE user_id = $1 AND connector = ANY($3)"
@@ -160,13 +162,13 @@ func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Adm
 	return s.held(ctx, "remove way", holdUser, userID, while(userID, in, remove))
 }
 
-// letIn are the first parameters of the statements that know what lets a user in; the last
-// of them is about passwords.
+// letIn returns the first parameters of the statements about these methods. The last one is about
+// passwords.
 func letIn(userID string, by storage.Admission) []any {
 	return []any{userID, list(by.RPIDs), list(by.Providers), by.Passwords}
 }
 
-// list is a list that is not NULL in the database.
+// list returns a list that is not NULL in the database.
 func list(values []string) []string { return append([]string{}, values...) }
 
 // RemovePassword implements storage.WayEnds.
@@ -187,7 +189,8 @@ func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by stora
 	return s.held(ctx, "remove recovery codes", holdUser, userID, while(userID, in, remove))
 }
 
-// lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
+// lastOf returns why a statement removed no authentication method: ErrLast if it exists, otherwise
+// ErrNotFound.
 func lastOf(ctx context.Context, q querier, n int64, err error, there string, args ...any) error {
 	if err != nil || n > 0 {
 		return err
@@ -258,7 +261,7 @@ func checkCode(ctx context.Context, q querier, userID string, code storage.Hash)
 	return err
 }
 
-// spendCode spends a recovery code with the sign-in for which it is.
+// spendCode uses up a recovery code with its sign-in.
 func spendCode(ctx context.Context, q querier, userID string, code storage.Hash, now time.Time) error {
 	n, err := exec(ctx, q, "UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL",
 		userID, code[:], column.Millis(now))

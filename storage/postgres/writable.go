@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// probeBytes are enough where there is room: a commit that reaches the log shows that this
-	// is a primary which takes writes. A PostgreSQL that cannot write its log stops.
+	// probeBytes suffice while there is room: a commit that reaches the log proves that the server
+	// is a primary and accepts writes. PostgreSQL stops if it cannot write its log.
 	probeBytes = 8
-	// roomBytes are as much as a sign-in writes, for when a table could not grow.
+	// roomBytes is the size of a sign-in's writes, for a table that could not grow.
 	roomBytes = 16 << 10
 )
 
-// Writable implements storage.Housekeeping. Once a verb has found a disk full, it writes as much
-// as a sign-in, until that fits.
+// Writable implements storage.Housekeeping. Once a verb has found a disk full, it writes as much as
+// a sign-in, until that succeeds.
 func (s *Store) Writable(ctx context.Context) error {
 	value := make([]byte, probeBytes)
 	full := s.pool.noRoom.Load()

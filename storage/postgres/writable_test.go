@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// TestReadinessWritesNextToNothing: a server that asks each second whether it can write is no
-// load, and after a disk was full it asks for room.
+// TestReadinessWritesNextToNothing: a server that checks every second whether it can write causes
+// no load. After a full disk it checks for room.
 func TestReadinessWritesNextToNothing(t *testing.T) {
 	s := open(t, pgtest.StartOwn(t, "autovacuum=off").URL(), Options{})
 	defer s.Close()
