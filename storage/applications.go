@@ -60,9 +60,9 @@ type Applications interface {
 	// grants.
 	DeleteApplication(ctx context.Context, key string, now time.Time) error
 	// MergeApplications makes the clients of key, and of the keys merged into it, count as into
-	// from then on. It returns ErrExists if key or into is already merged into another one,
-	// ErrMismatch if only one of the two is held, and ErrBusy while grants of one of them are being
-	// cut.
+	// from then on. It returns ErrExists if key or into is already merged into another one, and
+	// ErrMismatch if only one of the two is held. It returns ErrBusy while grants of one of them
+	// are being cut.
 	MergeApplications(ctx context.Context, key, into string, now time.Time) error
 	// SplitApplication ends a merge. A hold of the application stays for both. It returns
 	// ErrNotFound if key is not merged into another one, and ErrBusy while grants of one of them

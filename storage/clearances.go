@@ -68,8 +68,8 @@ type ClearanceDecision struct {
 	Now     time.Time
 }
 
-// Clearances stores tool call approvals. An approval is live until it expires, while its grant and
-// its node are live and not paused, its client is not deleted and its user not disabled.
+// Clearances stores tool call approvals. An approval is live until it expires. Also, its grant and
+// its node must be live and not paused, its client not deleted and its user not disabled.
 type Clearances interface {
 	// AskClearance uses up the given approval with the terms of c and returns it in the state
 	// spent. One of N concurrent calls gets it. The approval does not count if its giver has since
@@ -77,8 +77,8 @@ type Clearances interface {
 	//
 	// Otherwise it returns the approval with these terms that waits or was refused. For a user's
 	// call, it also returns an earlier refusal of the same call (tool and digest) of the same
-	// application at the resource, by any grant, live or not. Such a denial holds for all of them
-	// until it expires.
+	// application at the resource. The refusal may belong to any grant, live or not. Such a denial
+	// holds for all of them until it expires.
 	//
 	// If none of these exists, it stores and returns c, which waits. It returns ErrRevoked if the
 	// grant, node, client or user of c is not live, and ErrFull if the limit of waiting ones is
@@ -89,8 +89,8 @@ type Clearances interface {
 	// DecideClearance approves or denies a waiting tool call approval, as the user of a session.
 	// One of N concurrent decisions counts. Its user may decide. For oauth.ClearanceByOther,
 	// another user must: one of its approvers, or an administrator if it names none. It returns
-	// ErrNotFound if the approval is not live, ErrSpent if it was already decided, ErrSignedOut if
-	// the session is not live, and ErrMismatch if the user may not decide.
+	// ErrNotFound if the approval is not live, and ErrSpent if it was already decided. It returns
+	// ErrSignedOut if the session is not live, and ErrMismatch if the user may not decide.
 	DecideClearance(ctx context.Context, d ClearanceDecision) (Clearance, error)
 	// WaitingClearances returns up to MaxPersonClearances waiting approvals that this user may
 	// decide, oldest first.

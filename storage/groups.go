@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// The bounds of groups and access rules.
+// The limits on groups and access rules.
 const (
 	MaxGroups         = 500
 	MaxProviderGroups = 2000
@@ -62,7 +62,7 @@ type Groups interface {
 	AddMember(ctx context.Context, group, userID string, now time.Time) error
 	// RemoveMember removes an account from a group. It returns ErrNotFound if it is not a member.
 	RemoveMember(ctx context.Context, group, userID string) error
-	// Membership returns the name and the groups of an account. ErrNotFound.
+	// Membership returns the name and the groups of an account, or ErrNotFound.
 	Membership(ctx context.Context, userID string) (Membership, error)
 }
 
@@ -96,7 +96,8 @@ type AccessRules interface {
 	// PutAccessRule stores a rule. It replaces a rule with the same resource and subject. It
 	// returns ErrNotFound for an unknown account or group, and ErrFull if there are MaxAccessRules.
 	PutAccessRule(ctx context.Context, r AccessRule) error
-	// DeleteAccessRule removes the rule with the resource and the subject of r. ErrNotFound.
+	// DeleteAccessRule removes the rule with the resource and the subject of r. It returns
+	// ErrNotFound if there is no such rule.
 	DeleteAccessRule(ctx context.Context, r AccessRule) error
 	// ListAccessRules returns all rules with the names of their accounts, by resource and subject.
 	ListAccessRules(ctx context.Context) ([]AccessRule, error)

@@ -56,9 +56,8 @@ type OneTimeLinks interface {
 	// name or the passkey is taken.
 	AcceptInvitation(ctx context.Context, a Acceptance) (User, []string, error)
 	// RecoverAccount uses up a recovery or reset link, in one transaction. It replaces the password
-	// of its user, adds the passkey, ends the user's sessions and sign-ins in progress, revokes the
-	// grants, forgets the consents, and ends the user's other links. A LinkReset does not end a
-	// LinkRecover.
+	// of its user and adds the passkey. It ends the user's sessions, sign-ins in progress and other
+	// links, revokes the grants, and forgets the consents. A LinkReset does not end a LinkRecover.
 	//
 	// ErrNotFound, ErrExpired. ErrEarly before NotBefore. ErrMismatch in another browser.
 	// ErrRevoked if the account is disabled. ErrExists if the passkey is taken, and ErrFull like

@@ -83,8 +83,8 @@ type Clients interface {
 	Client(ctx context.Context, id string) (Client, error)
 	// ListClients returns up to limit clients with an id greater than after, by id.
 	ListClients(ctx context.Context, after string, limit int) ([]Client, error)
-	// DeleteClient removes a client, leaves a tombstone for its id (even if the client was never
-	// stored), and revokes its grants and consents in the same transaction.
+	// DeleteClient removes a client, and revokes its grants and consents in the same transaction.
+	// It leaves a tombstone for the id, even if the client was never stored.
 	DeleteClient(ctx context.Context, id string, now time.Time) error
 }
 
@@ -322,9 +322,9 @@ type Housekeeping interface {
 	//   - Used codes and refresh tokens stay while their grant lives, to detect reuse.
 	//   - A revoked grant stays known as revoked for a day, an unredeemed code as expired for an
 	//     hour.
-	//   - Of the grants of one user to one client for one resource, the eight last used stay, and
-	//     up to 64 used within seven days. Sweep revokes the others once a newer grant is older
-	//     than its code, and stores an event.
+	//   - Of a user's grants to one client for one resource, the eight last used stay, and up to 64
+	//     used within seven days. Sweep revokes the others once a newer grant is older than its
+	//     code, and stores an event.
 	//   - Of more than MaxDeliveries for a receiver, Sweep removes the oldest, and stores an event.
 	//   - A client that no administrator created is removed with its consents if it has no grant
 	//     and was unused for the times in r. If it replaced its registration and was never

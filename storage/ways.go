@@ -71,8 +71,8 @@ var ErrSignedOut = errors.New("storage: the session has ended")
 // take place after it.
 type Ways interface {
 	// AddWay stores an authentication method. It returns ErrNotFound if the account is gone or
-	// disabled, ErrExists if any user has the id or the credential, and ErrFull if the user already
-	// has MaxWays, or MaxApps for an app.
+	// disabled, and ErrExists if any user has the id or the credential. It returns ErrFull if the
+	// user already has MaxWays, or MaxApps for an app.
 	AddWay(ctx context.Context, w Way, in Hash) error
 	// Ways returns the authentication methods of a user, oldest first.
 	Ways(ctx context.Context, userID string) ([]Way, error)

@@ -2,8 +2,8 @@
 //
 // The file is gzip-compressed text with a JSON value on each line. The first line is an object that
 // describes the source. For each table follows an object with the columns, and an array for each
-// row. The last line is an object with the number of rows and the SHA-256 of everything before it,
-// so that a reader detects a truncated or accidentally changed file. Values sealed in the database
+// row. The last line is an object with the number of rows and the SHA-256 of everything before it.
+// With it, a reader detects a truncated or accidentally changed file. Values sealed in the database
 // stay sealed here. So the file cannot be used without the secret key, but it contains names of
 // users and applications.
 //

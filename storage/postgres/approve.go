@@ -11,7 +11,7 @@ import (
 )
 
 // The parts of the approval statement. ok locks the session against deletion until the grant is
-// stored, so a verb that ends a user's sessions and then revokes the grants misses no grant. The
+// stored. So a verb that ends a user's sessions and then revokes the grants misses no grant. The
 // grant depends on the same upstream session as the browser session.
 //
 // The statement needs no lock on the user or the client, whose rows are shared by many. If a client

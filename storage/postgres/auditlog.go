@@ -82,7 +82,7 @@ func (s *Store) AppendAudit(
 	})
 }
 
-// auditEnd locks the end of the log and reads it. It returns pgx.ErrNoRows if there is no log yet.
+// auditEnd locks the end of the log and reads it. It returns pgx.ErrNoRows before the first entry.
 func auditEnd(ctx context.Context, q querier, writer string, known int64) (end storage.AuditEnd, err error) {
 	var b pgx.Batch
 	b.Queue(lockAudit).QueryRow(func(row pgx.Row) error { return row.Scan(&end.Size, &end.First, nil) })

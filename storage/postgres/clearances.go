@@ -34,7 +34,7 @@ ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, 
 RETURNING ` + column.ClearanceRead
 
 // holdWaiting locks a row until the transaction ends, so that approvals with one limit are counted
-// one after the other. A client of the configuration has no row of its own.
+// one after the other. A client of the configuration has no row.
 const holdWaiting = `INSERT INTO spent (purpose, id, expires_at) VALUES ('clearances', $1, $2)
 ON CONFLICT (purpose, id) DO UPDATE SET expires_at = excluded.expires_at`
 

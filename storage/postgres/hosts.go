@@ -22,7 +22,7 @@ const (
 	connectTimeoutAlone = 10 * time.Second
 )
 
-// hosts are the servers that the URL names, of which one at a time is the primary.
+// hosts are the servers that the URL names. One of them at a time is the primary.
 type hosts struct {
 	mu     sync.Mutex         // guards the fields below
 	leads  map[[2]string]bool // a name, and an address that it resolved to

@@ -298,7 +298,8 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 	waiting(t, s, false)
 }
 
-// waiting returns once a statement waits for a lock on the server, or none does.
+// waiting returns once a statement waits for a lock on the server, or with want false, once no
+// statement waits.
 func waiting(t *testing.T, s *Store, want bool) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("a statement waits for a lock: %v", want), func() bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// older returns a store of the version before refresh tokens were numbered.
+// older returns a store whose version does not number refresh tokens.
 func older(t *testing.T, url string) *Store {
 	t.Helper()
 	s := open(t, url, Options{SkipMigrate: true})

@@ -18,8 +18,8 @@ const (
 	// §4.3.1, AS-94).
 	takeNumbered = rotateHead + "substring($7::bytea || coalesce(rotations, ''::bytea) FROM 1 FOR $9::int)" +
 		rotateWhere + "generation = $3 AND refresh_expires_at > $1" + rotateTail
-	// takeLost rotates a token that is newer than the grant knows. Of the earlier tokens, only the
-	// last rotation is known: it happened by the time this one was issued.
+	// takeLost rotates a token that is newer than the grant knows. Only the last earlier rotation
+	// is known: it happened by the time this token was issued.
 	takeLost = rotateHead + "substring($7::bytea FROM 1 FOR $9::int)" + rotateWhere + "generation < $3" + rotateTail
 
 	rotateHead = `WITH took AS (

@@ -21,7 +21,8 @@ const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.end
 	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
 // putSession locks the account against a change of its password or state, and the provider session
-// against its end, until the new session is stored and can be ended by them.
+// against its end. The locks last until the new session is stored, so that such a change can end
+// it.
 const putSession = `WITH account AS (SELECT id FROM users
 	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
 		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),

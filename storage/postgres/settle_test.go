@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestManySettleAtOnce: verbs that find their work done do not wait for each other, and do not fail
-// on each other on a server with serializable isolation only.
+// TestManySettleAtOnce: verbs that find their work done do not wait for each other. Nor do they
+// fail on each other on a server with serializable isolation only.
 func TestManySettleAtOnce(t *testing.T) {
 	s := open(t, serializable(t).Database(t)+"&default_transaction_isolation=serializable", Options{})
 	defer s.Close()

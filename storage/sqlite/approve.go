@@ -28,7 +28,7 @@ WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?5 AND NOT u.disabled AND NOT
 	approveTail = `
 RETURNING (SELECT coalesce(last_used_at, 0) FROM clients c WHERE c.id = client_id)`
 
-	// notReplaced is the condition that the client is the one that was shown.
+	// notReplaced is the condition that the client has not changed since it was shown.
 	notReplaced = `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?4
 		AND (c.name, c.redirect_uris, c.grant_types, c.auth_method, c.jwks, c.jwks_uri, c.metadata) IS NOT (?,?,?,?,?,?,?))`

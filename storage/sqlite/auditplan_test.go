@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// OP-06: a search of the audit log walks along an index, and sorts nothing but what it returns.
+// OP-06: a search of the audit log walks along an index, and sorts only its results.
 func TestAuditSearchesWalkAlongAnIndex(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), Options{})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestBackup copies a database that is being written to: what was acknowledged before
-// the copy began is in it.
+// TestBackup copies a database during writes: the copy contains every write acknowledged before it
+// began.
 func TestBackup(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	path, to := filepath.Join(dir, "a b%?.db"), filepath.Join(dir, "copy.db")

@@ -80,7 +80,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return n, err
 }
 
-// one scans the first row into dest. It returns storage.ErrNotFound if there is no row.
+// one scans the first row into dest. Without a row it returns storage.ErrNotFound.
 func (c *conn) one(dest []any, query string, args ...any) error {
 	st, err := c.prepare(query)
 	if err != nil {

@@ -125,8 +125,8 @@ func columnsOf(ctx context.Context, tx *sql.Tx, name string) (t export.Table, er
 
 // Import creates a database at path from an export, and migrates it to this program's schema.
 // Either the database is complete, or it does not exist. It returns a wrapped export.ErrNotEmpty if
-// path has data, export.ErrBroken or ErrNewer if the export cannot be used, and ErrLocked while
-// another process creates a database there.
+// path has data, and export.ErrBroken or ErrNewer if the export cannot be used. It returns
+// ErrLocked while another process creates a database there.
 func Import(ctx context.Context, path string, from *export.Reader, o Options) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {

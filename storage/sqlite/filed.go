@@ -36,8 +36,9 @@ var (
 	filedOne = column.Filed("application = ?1", "h.application = ?1", "1")
 )
 
-// fileClients files the unfiled clients: new ones, replaced ones, and those of an earlier version.
-// A verb that decides by application repeats it in its transaction, for clients added since.
+// fileClients files the unfiled clients: new ones, replaced ones, and clients of an earlier
+// version. A verb that decides by application repeats it in its transaction, for clients added
+// since.
 func (s *Store) fileClients(ctx context.Context) error {
 	for {
 		var some bool

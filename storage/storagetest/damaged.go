@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Damaged checks that a row with a value that no version has written is an error of the store, and
-// not treated as a wrong credential. open is like Transition's.
+// Damaged checks that a row with a value that no version writes is an error of the store. It must
+// not be treated as a wrong credential. open is like Transition's.
 func Damaged(t *testing.T, open func(t *testing.T) (storage.Store, func(query string, args ...any))) {
 	s, damage := open(t)
 	e := newEnv(t, s)

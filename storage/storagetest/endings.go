@@ -104,7 +104,7 @@ func (x *endedThings) approves(session storage.Hash) storage.Approval {
 	return a
 }
 
-// signsIn returns a new session of the user after the act, the zero Hash if none is possible.
+// signsIn returns a new session of the user after the act, the zero Hash if that is not possible.
 func (x *endedThings) signsIn() storage.Hash {
 	at := x.later.Add(time.Second)
 	se := storage.Session{

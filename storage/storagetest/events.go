@@ -101,7 +101,7 @@ func events(t *testing.T, e *env) {
 			return n
 		}
 		const kept = 30 * 24 * time.Hour
-		if n := sweep(kept - time.Millisecond); n != 1 { // the one from an hour ago
+		if n := sweep(kept - time.Millisecond); n != 1 { // the event from an hour ago
 			t.Errorf("swept %d events before their time, want 1", n)
 		}
 		if n := sweep(kept); n != 3 {

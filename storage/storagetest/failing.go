@@ -24,7 +24,7 @@ type Failing struct {
 	around Around
 	armed  bool
 	lost   bool // the call is carried out and its reply lost
-	left   int  // calls that succeed before the one that fails
+	left   int  // calls that succeed before the failing one
 	verbs  []string
 	hit    string
 }

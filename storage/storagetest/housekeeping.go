@@ -30,7 +30,7 @@ func housekeeping(t *testing.T, e *env) {
 			t.Errorf("swept at +%v: got %d, want %d", now.Sub(e.now), n, want)
 		}
 	}
-	// A store may also sweep rows of its own.
+	// A store may also sweep additional rows.
 	swept := func(t *testing.T, now time.Time) {
 		t.Helper()
 		n, err := e.s.Sweep(e.ctx, storage.Retention{Now: now, Rotated: now}, 1000)

@@ -158,8 +158,8 @@ func numberings(t *testing.T, e *env) {
 	})
 }
 
-// lost returns the token n rotations after another. They happened in a database of which this one
-// is an older copy.
+// lost returns the token n rotations after another. They happened in a database, and this one is an
+// older copy of it.
 func lost(token storage.NumberedRefresh, n int64, at time.Time) storage.NumberedRefresh {
 	token.Generation, token.IssuedAt, token.ExpiresAt = token.Generation+n, at, at.Add(30*24*time.Hour)
 	return token

@@ -93,7 +93,7 @@ func replicas(t *testing.T, e *env) {
 		same(t, len(e.seen(t, e.now)), storage.MaxReplicas)
 		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now}, 1000)
 		check(t, err)
-		for _, id := range []string{"rep_257", "rep_256", "rep_255"} { // if a replica was only hidden, it would be listed now
+		for _, id := range []string{"rep_257", "rep_256", "rep_255"} { // a hidden replica would be listed now
 			check(t, e.s.ForgetReplica(e.ctx, id))
 		}
 		got := e.seen(t, e.now)

@@ -65,7 +65,7 @@ func sweeping(t *testing.T, e *env) {
 		}
 		return out
 	}
-	end := storage.Retention{Now: e.now.Add(9 * time.Minute)} // of three of the four
+	end := storage.Retention{Now: e.now.Add(9 * time.Minute)} // after the end of three of the four
 	for rounds, before := 0, len(known()); ; rounds++ {
 		n, err := e.s.Sweep(e.ctx, end, 2)
 		check(t, err)

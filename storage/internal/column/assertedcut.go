@@ -31,8 +31,8 @@ func NotedCut(sel storage.Selection, at time.Time) []any {
 	return []any{cutKey(sel), Millis(at.Add(cutAssertionsFor))}
 }
 
-// CutsOf returns the values of WasCut. These are the cuts that would have ended a grant, as a JSON
-// list, and the expiry of a record whose cut is as late as the assertion.
+// CutsOf returns the values of WasCut. The first is a JSON list of the cuts that would have ended a
+// grant. The second is the expiry of a record whose cut is as late as the assertion.
 func CutsOf(g storage.Grant, issuedAt time.Time) []any {
 	keys := []string{cutKey(storage.Selection{Trust: g.TrustID})}
 	for _, user := range []string{"", g.UserID} {

@@ -86,7 +86,7 @@ func CheckAssertion(a storage.AssertionGrant) error {
 // PersonFinder finds the user of an assertion by one of the names in the assertion.
 type PersonFinder struct {
 	By  storage.LinkBy // how the user is linked if this finder finds them; "": already linked
-	SQL string         // selects ids of users; more than one row is no match
+	SQL string         // selects ids of users; more than one row counts as no match
 	// Args are its arguments, for $1 and so on.
 	Args []any
 }

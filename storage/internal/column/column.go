@@ -13,7 +13,7 @@ import (
 )
 
 // UsedEvery is the precision of a client's last use. A row that was updated more recently is left
-// alone, so that a busy client does not turn every refresh into a write to one shared row.
+// alone. Otherwise every refresh of a busy client would write to one shared row.
 const UsedEvery = time.Minute
 
 // RevokedFor is how long a revoked grant is kept. During this time its tokens are refused as

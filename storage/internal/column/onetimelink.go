@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// LinkColumns are the columns of a one-time link, in the order in which LinkRow reads them.
+// LinkColumns are the columns of a one-time link, in the order of LinkRow.
 const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at, role, " +
 	"member_of"
 

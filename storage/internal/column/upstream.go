@@ -13,8 +13,8 @@ const (
 	UpstreamColumns = "id, connector, subject, user_id, session_id, linked, sealed, scopes, version, created_at, checked_at, due_at, ended_at, end_reason"
 )
 
-// HomeIdentity finds the identity h with which the account o of a user began; the user's id
-// follows. An earlier version only stored both at the same time.
+// HomeIdentity finds the identity h that began the account o of a user; the user's id follows. An
+// earlier version only stored both at the same time.
 const HomeIdentity = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
 
 // IsNeeded is the condition that u is the newest sign-in session at the home provider of its

@@ -6,8 +6,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Hashed is a stored refresh token that has a row, with its grant. It can be removed once no grant
-// from before step 12 of the schema is left, tokens.refresh_max_ttl after that step.
+// Hashed is a stored refresh token that has a row, with its grant. It can be removed once all
+// grants older than step 12 of the schema are gone, tokens.refresh_max_ttl after that step.
 type Hashed struct {
 	Grant     storage.Grant
 	ExpiresAt time.Time

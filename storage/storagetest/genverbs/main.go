@@ -1,5 +1,5 @@
-// Command genverbs prints a method for each verb of storage.Store: those of storagetest.Failing,
-// or, with the argument timed, those of the store of package timed.
+// Command genverbs prints a method for each verb of storage.Store, for storagetest.Failing or, with
+// the argument timed, for the store of package timed.
 package main
 
 import (
@@ -26,10 +26,10 @@ func main() {
 	os.Stdout.Write(source)
 }
 
-// wrapper is a store around another one.
+// wrapper describes the methods of a store that wraps another one.
 type wrapper struct {
 	Package, Receiver string
-	Body              string // by name of the verb, results, and arguments
+	Body              string // a format for the verb's name, its results and its arguments
 }
 
 var (
@@ -52,7 +52,7 @@ func (w wrapper) verbs() []byte {
 	return b.Bytes()
 }
 
-// fails reports whether a method can: what only computes is left as it is.
+// fails reports whether a method returns an error. Other methods are not wrapped.
 func fails(signature reflect.Type) bool {
 	n := signature.NumOut()
 	return n > 0 && signature.Out(n-1) == reflect.TypeFor[error]()
