@@ -152,7 +152,7 @@ func cutTrust(trustID string, now time.Time) []statement {
 }
 
 // noteCut makes the store refuse assertions issued before a cut. A provider issues no assertions.
-// It is stored before the cut, see trustStands.
+// Its record is stored before the cut, see trustStands.
 func noteCut(sel storage.Selection, now time.Time) []statement {
 	if sel.Connector != "" {
 		return nil

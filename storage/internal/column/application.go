@@ -24,13 +24,11 @@ type ApplicationRow struct {
 	redirects, source string
 }
 
-// Dest returns the scan destinations.
 func (r *ApplicationRow) Dest() []any { return []any{&r.c.ID, &r.c.Name, &r.redirects, &r.source} }
 
 // Redirects returns the redirect URIs as stored.
 func (r *ApplicationRow) Redirects() string { return r.redirects }
 
-// Client returns the record that was read.
 func (r *ApplicationRow) Client() (c storage.Client, err error) {
 	c = r.c
 	c.Source = storage.ClientSource(r.source)

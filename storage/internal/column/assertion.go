@@ -160,12 +160,10 @@ type TrustLinkRow struct {
 	created  int64
 }
 
-// Dest returns the scan destinations.
 func (r *TrustLinkRow) Dest() []any {
 	return []any{&r.l.Issuer, &r.l.Tenant, &r.kind, &r.l.Subject, &r.l.UserID, &r.by, &r.created}
 }
 
-// Link returns the record that was read.
 func (r *TrustLinkRow) Link() storage.TrustLink {
 	l := r.l
 	l.Kind, l.By, l.CreatedAt = storage.TrustNameKind(r.kind), storage.LinkBy(r.by), Time(r.created)

@@ -85,7 +85,6 @@ type ClearanceRow struct {
 	created, expires int64
 }
 
-// Dest returns the scan destinations.
 func (r *ClearanceRow) Dest() []any {
 	return []any{
 		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.GrantID, &r.c.NodeID, &r.c.Resource, &r.c.Tool, &r.digest, &r.c.By,
@@ -93,7 +92,6 @@ func (r *ClearanceRow) Dest() []any {
 	}
 }
 
-// Clearance returns the record that was read.
 func (r *ClearanceRow) Clearance() (c storage.Clearance, err error) {
 	c = r.c
 	if c.Digest, err = Hash(r.digest); err != nil {

@@ -99,7 +99,6 @@ func NewCut(id string, sel storage.Selection, by storage.RevokedBy, now time.Tim
 	return CutRow{c: storage.Cut{ID: id, Selection: sel}, by: string(by), at: Millis(now)}
 }
 
-// Dest returns the scan destinations.
 func (r *CutRow) Dest() []any {
 	return []any{
 		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo,
@@ -129,7 +128,6 @@ func (r *CutRow) Values(grants int64) []any {
 	return []any{r.c.ID, r.c.UserID, r.c.ClientID, r.c.Resource, r.c.Connector, r.by, r.at, grants}
 }
 
-// Cut returns the record that was read.
 func (r *CutRow) Cut() storage.Cut {
 	c := r.c
 	c.By, c.At = storage.RevokedBy(r.by), Time(r.at)

@@ -32,13 +32,11 @@ type DeviceRow struct {
 	grant                      *string
 }
 
-// Dest returns the scan destinations.
 func (r *DeviceRow) Dest() []any {
 	return []any{&r.code, &r.userCode, &r.d.ClientID, &r.d.Resource, &r.scopes, &r.d.Agent, &r.d.Address,
 		&r.created, &r.expires, &r.interval, &r.proved, &r.d.ACR, &r.decided, &r.grant}
 }
 
-// Device returns the record that was read.
 func (r *DeviceRow) Device() (d storage.Device, err error) {
 	d = r.d
 	if d.Code, err = Hash(r.code); err != nil {

@@ -15,10 +15,8 @@ type EventRow struct {
 	fields string
 }
 
-// Dest returns the scan destinations.
 func (r *EventRow) Dest() []any { return []any{&r.e.ID, &r.at, &r.e.Name, &r.fields} }
 
-// Event returns the record that was read.
 func (r *EventRow) Event() storage.Event {
 	e := r.e
 	e.At, e.Fields = Time(r.at), []byte(r.fields)

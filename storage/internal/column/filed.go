@@ -50,12 +50,10 @@ type FiledRow struct {
 	used              *int64
 }
 
-// Dest returns the scan destinations.
 func (r *FiledRow) Dest() []any {
 	return []any{&r.a.Key, &r.a.Name, &r.source, &r.redirects, &r.a.Registrations, &r.created, &r.used}
 }
 
-// Application returns the record that was read.
 func (r *FiledRow) Application() (a storage.FiledApplication, err error) {
 	a = r.a
 	a.Source, a.CreatedAt, a.LastUsedAt = storage.ClientSource(r.source), Time(r.created), OptTime(r.used)
@@ -72,12 +70,10 @@ type HoldRow struct {
 	blocked, at int64
 }
 
-// Dest returns the scan destinations.
 func (r *HoldRow) Dest() []any {
 	return []any{&r.h.Application, &r.h.Name, &r.blocked, &r.h.By, &r.at}
 }
 
-// Hold returns the record that was read.
 func (r *HoldRow) Hold() storage.Hold {
 	h := r.h
 	h.Blocked, h.At = r.blocked != 0, Time(r.at)

@@ -12,12 +12,10 @@ type KeyedRow struct {
 	until, expires int64
 }
 
-// Dest returns the scan destinations.
 func (r *KeyedRow) Dest() []any {
 	return []any{&r.key, &r.caller, &r.r.Digest, &r.until, &r.expires, &r.r.Sealed}
 }
 
-// KeyedRequest returns the record that was read.
 func (r *KeyedRow) KeyedRequest() (out storage.KeyedRequest, err error) {
 	out = r.r
 	if out.Key, err = Hash(r.key); err != nil {

@@ -26,14 +26,12 @@ type NodeRow struct {
 	cut              *int64
 }
 
-// Dest returns the scan destinations.
 func (r *NodeRow) Dest() []any {
 	return []any{
 		&r.n.ID, &r.n.GrantID, &r.n.ParentID, &r.n.Name, &r.scopes, &r.created, &r.expires, &r.n.Depth, &r.seq, &r.cut,
 	}
 }
 
-// Node returns the record that was read.
 func (r *NodeRow) Node() (storage.Node, error) {
 	n := r.n
 	scopes, err := ParseList[string](r.scopes)

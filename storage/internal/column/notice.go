@@ -21,10 +21,8 @@ type NoticeRow struct {
 	at int64
 }
 
-// Dest returns the scan destinations.
 func (r *NoticeRow) Dest() []any { return []any{&r.n.ID, &r.n.UserID, &r.n.Kind, &r.n.Detail, &r.at} }
 
-// Notice returns the record that was read.
 func (r *NoticeRow) Notice() storage.Notice {
 	n := r.n
 	n.At = Time(r.at)

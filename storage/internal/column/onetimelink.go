@@ -19,7 +19,6 @@ type LinkRow struct {
 	notBefore, expires, created int64
 }
 
-// Dest returns the scan destinations.
 func (r *LinkRow) Dest() []any {
 	return []any{
 		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.admin, &r.l.Mail, &r.browser,
@@ -27,7 +26,6 @@ func (r *LinkRow) Dest() []any {
 	}
 }
 
-// Link returns the record that was read.
 func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 	l := r.l
 	l.Kind, l.Role = storage.LinkKind(r.kind), readRole(r.admin, l.Role)

@@ -18,12 +18,10 @@ type DeliveryRow struct {
 	at     int64
 }
 
-// Dest returns the scan destinations.
 func (r *DeliveryRow) Dest() []any {
 	return []any{&r.d.ID, &r.d.Receiver, &r.d.Kind, &r.d.Subject, &r.detail, &r.at, &r.d.Tries}
 }
 
-// Delivery returns the record that was read.
 func (r *DeliveryRow) Delivery() storage.Delivery {
 	d := r.d
 	d.Detail, d.At = []byte(r.detail), Time(r.at)
@@ -45,12 +43,10 @@ type BacklogRow struct {
 	failed    *string
 }
 
-// Dest returns the scan destinations.
 func (r *BacklogRow) Dest() []any {
 	return []any{&r.b.Receiver, &r.b.Waiting, &r.at, &r.tries, &r.failed}
 }
 
-// Backlog returns the record that was read.
 func (r *BacklogRow) Backlog() storage.Backlog {
 	b := r.b
 	b.Oldest, b.Failed = OptTime(r.at), OptText(r.failed)

@@ -19,14 +19,12 @@ type PauseRow struct {
 	at int64
 }
 
-// Dest returns the scan destinations.
 func (r *PauseRow) Dest() []any {
 	return []any{
 		&r.p.ID, &r.p.UserID, &r.p.Application, &r.p.Resource, &r.p.ClientID, &r.p.ClientName, &r.at,
 	}
 }
 
-// Pause returns the record that was read.
 func (r *PauseRow) Pause() storage.Pause {
 	r.p.At = Time(r.at)
 	return r.p

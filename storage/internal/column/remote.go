@@ -17,14 +17,12 @@ type RemoteRow struct {
 	decided, collected     *int64
 }
 
-// Dest returns the scan destinations.
 func (r *RemoteRow) Dest() []any {
 	return []any{
 		&r.secret, &r.code, &r.r.Agent, &r.r.Address, &r.created, &r.expires, &r.decided, &r.approver, &r.collected,
 	}
 }
 
-// RemoteSignIn returns the record that was read.
 func (r *RemoteRow) RemoteSignIn() (out storage.RemoteSignIn, err error) {
 	out = r.r
 	if out.Secret, err = Hash(r.secret); err != nil {

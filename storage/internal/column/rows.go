@@ -49,13 +49,11 @@ type ClientRow struct {
 	used                                *int64
 }
 
-// Dest returns the scan destinations.
 func (r *ClientRow) Dest() []any {
 	return []any{&r.c.ID, &r.secret, &r.c.Name, &r.redirects, &r.grants, &r.c.AuthMethod, &r.c.JWKS, &r.c.JWKSURI,
 		&r.scopes, &r.resource, &r.source, &r.c.Metadata, &r.created, &r.used}
 }
 
-// Client returns the record that was read.
 func (r *ClientRow) Client() (storage.Client, error) {
 	c := r.c
 	var err error
@@ -109,13 +107,11 @@ type UserRow struct {
 	login   *int64
 }
 
-// Dest returns the scan destinations.
 func (r *UserRow) Dest() []any {
 	return []any{&r.u.ID, &r.u.Name, &r.u.PasswordHash, &r.admin, &r.u.Disabled, &r.created, &r.login,
 		&r.u.Mail, &r.u.Locale, &r.u.Role}
 }
 
-// User returns the record that was read.
 func (r *UserRow) User() storage.User {
 	u := r.u
 	u.Role = readRole(r.admin, u.Role)
@@ -147,7 +143,6 @@ type SessionRow struct {
 	methods                  *string
 }
 
-// Dest returns the scan destinations.
 func (r *SessionRow) Dest() []any {
 	return []any{
 		&r.hash, &r.se.UserID, &r.auth, &r.created, &r.expires, &r.upstream, &r.methods, &r.proved, &r.agent,
@@ -206,14 +201,12 @@ type GrantRow struct {
 	trust, asserted        *string
 }
 
-// Dest returns the scan destinations.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
 		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
 		&r.paused, &r.narrowed, &r.g.ForProgram, &r.methods, &r.trust, &r.asserted}
 }
 
-// Grant returns the record that was read.
 func (r *GrantRow) Grant() (storage.Grant, error) {
 	g := r.g
 	scopes, err := ParseList[string](r.scopes)
@@ -250,12 +243,10 @@ type ConnectionRow struct {
 	tool                   *string
 }
 
-// Dest returns the scan destinations.
 func (r *ConnectionRow) Dest() []any {
 	return append(r.grant.Dest(), &r.agent, &r.given, &r.first, &r.rotated, &r.usedFrom, &r.tool, &r.called)
 }
 
-// Connection returns the record that was read.
 func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 	if c.Grant, err = r.grant.Grant(); err != nil {
 		return c, err
@@ -285,10 +276,8 @@ type TokenRow struct {
 	upstream, scopes *string
 }
 
-// Dest returns the scan destinations.
 func (r *TokenRow) Dest() []any { return []any{&r.state.Active, &r.upstream, &r.scopes} }
 
-// State returns the record that was read.
 func (r *TokenRow) State() (storage.TokenState, error) {
 	out := r.state
 	out.UpstreamID = OptText(r.upstream)
@@ -308,14 +297,12 @@ type KeyRow struct {
 	activated, retired, expires *int64
 }
 
-// Dest returns the scan destinations.
 func (r *KeyRow) Dest() []any {
 	return []any{
 		&r.k.ID, &r.k.Algorithm, &r.state, &r.k.Public, &r.k.Private, &r.created, &r.activated, &r.retired, &r.expires,
 	}
 }
 
-// Key returns the record that was read.
 func (r *KeyRow) Key() storage.SigningKey {
 	k := r.k
 	k.State = storage.KeyState(r.state)
@@ -373,7 +360,6 @@ type NumberedRow struct {
 	rotated, expires  *int64
 }
 
-// Dest returns the scan destinations.
 func (r *NumberedRow) Dest() []any {
 	return []any{&r.secret, &r.generation, &r.rotated, &r.expires, &r.rotations}
 }

@@ -19,10 +19,8 @@ type StepRow struct {
 	keys, body         string
 }
 
-// Dest returns the scan destinations.
 func (r *StepRow) Dest() []any { return []any{&r.seq, &r.at, &r.keptUntil, &r.keys, &r.body} }
 
-// Step returns the record that was read.
 func (r *StepRow) Step() (storage.AttemptStep, error) {
 	keys, err := ParseList[string](r.keys)
 	return storage.AttemptStep{

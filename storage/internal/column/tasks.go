@@ -12,12 +12,10 @@ type TaskRow struct {
 	created, expires  int64
 }
 
-// Dest returns the scan destinations.
 func (r *TaskRow) Dest() []any {
 	return []any{&r.id, &r.owner, &r.person, &r.t.Name, &r.created, &r.expires, &r.t.Version, &r.t.Sealed}
 }
 
-// Task returns the record that was read.
 func (r *TaskRow) Task() (out storage.Task, err error) {
 	out = r.t
 	for to, from := range map[*storage.Hash][]byte{&out.ID: r.id, &out.Owner: r.owner, &out.Person: r.person} {

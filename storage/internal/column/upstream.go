@@ -51,12 +51,10 @@ type IdentityRow struct {
 	created, used int64
 }
 
-// Dest returns the scan destinations.
 func (r *IdentityRow) Dest() []any {
 	return []any{&r.i.Connector, &r.i.Subject, &r.i.UserID, &r.i.Label, &r.created, &r.used, &r.i.Began}
 }
 
-// Identity returns the record that was read.
 func (r *IdentityRow) Identity() storage.Identity {
 	i := r.i
 	i.CreatedAt, i.LastUsedAt = Time(r.created), Time(r.used)
@@ -81,13 +79,11 @@ type UpstreamRow struct {
 	checked, due, ended *int64
 }
 
-// Dest returns the scan destinations.
 func (r *UpstreamRow) Dest() []any {
 	return []any{&r.u.ID, &r.u.Connector, &r.u.Subject, &r.u.UserID, &r.sid, &r.u.Linked, &r.u.Sealed, &r.scopes,
 		&r.u.Version, &r.created, &r.checked, &r.due, &r.ended, &r.u.EndReason}
 }
 
-// Upstream returns the record that was read.
 func (r *UpstreamRow) Upstream() (storage.Upstream, error) {
 	u := r.u
 	scopes, err := ParseList[string](r.scopes)

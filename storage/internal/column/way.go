@@ -13,7 +13,6 @@ type WayRow struct {
 	used    *int64
 }
 
-// Dest returns the scan destinations.
 func (r *WayRow) Dest() []any {
 	return []any{
 		&r.w.ID, &r.w.UserID, &r.kind, &r.w.Name, &r.w.RPID, &r.w.CredentialID, &r.w.Data, &r.w.Counter, &r.created,
@@ -21,7 +20,6 @@ func (r *WayRow) Dest() []any {
 	}
 }
 
-// Way returns the record that was read.
 func (r *WayRow) Way() storage.Way {
 	w := r.w
 	w.Kind, w.CreatedAt, w.LastUsedAt = storage.WayKind(r.kind), Time(r.created), OptTime(r.used)
