@@ -76,8 +76,8 @@ func (n *network) carry(c net.Conn, server string) {
 	_, _ = io.Copy(c, s)
 }
 
-// A statement that is given up just before its end has its connection cancelled. The next statement
-// on it, of another caller, is not cancelled.
+// A statement is given up just before its end. Its cancel request must not hit the next statement
+// on the connection, which is another caller's.
 func TestLateCancel(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, tt := range map[string]struct {
