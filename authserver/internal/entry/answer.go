@@ -8,16 +8,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Answer is what a person has given: a code of their app, a recovery code, the answer of a passkey or
-// a password.
+// Answer is what a user entered: a code of their authenticator app, a recovery code, a passkey
+// response, or a password.
 type Answer struct {
 	Code, Recovery string
 	Credential     []byte
-	Browser        string        // its mark
+	Browser        string        // the browser's mark
 	Attempt        users.Attempt // with the password
 }
 
-// Given reports whether there is anything at all.
+// Given reports whether the answer is not empty.
 func (a Answer) Given() bool {
 	return a.Code != "" || a.Recovery != "" || len(a.Credential) > 0 || a.Attempt.Password != ""
 }
@@ -26,7 +26,7 @@ func (a Answer) credential(sealed string) ways.Answer {
 	return ways.Answer{Sealed: sealed, Response: a.Credential}
 }
 
-// method is how the person proves who they are.
+// method returns the authentication method of the answer.
 func (a Answer) method() string {
 	switch {
 	case len(a.Credential) > 0:
@@ -39,15 +39,15 @@ func (a Answer) method() string {
 	return ways.ByApp
 }
 
-// check looks at an answer of a person, says which method it is, and returns what is stored of a recovery code,
-// which is yet to be spent.
+// check verifies a user's answer and returns its method. For a recovery code it also returns the
+// stored hash, which is not used up yet.
 func (s *SignIns) check(
 	ctx context.Context, u storage.User, p ways.Purpose, sealed string, a Answer,
 ) (method string, code *storage.Hash, err error) {
 	a.Attempt.Name = u.Name
 	switch {
 	case len(a.Credential) > 0:
-		_, err = s.Ways.FinishSignIn(ctx, a.Browser, p, a.credential(sealed)) // asked of this person
+		_, err = s.Ways.FinishSignIn(ctx, a.Browser, p, a.credential(sealed)) // requested from this user
 		return ways.ByPasskey, nil, err
 	case a.Recovery != "" && p == ways.Second:
 		_, stored, err := s.Ways.CheckRecoveryCode(ctx, a.Attempt, a.Recovery)

@@ -14,21 +14,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Browsers finds the person who is signed in in a browser.
+// Browsers finds the user who is signed in in a browser.
 type Browsers struct {
 	Store    BrowserStore
 	Bindings binding.Checker
-	// Notices tells why a provider ended a sign-in; nil: there are no providers.
+	// Notices returns the text about a sign-in that a provider ended; nil: there are no providers.
 	Notices interface {
 		EndNotice(provider, reason string) string
 	}
 	Factors SecondFactors      // nil: no second factor is required
-	Changes *allowance.Limiter // of each account; nil: no bound
+	Changes *allowance.Limiter // per account; nil: no limit
 	Audit   *audit.Recorder
 	Now     func() time.Time
 }
 
-// BrowserStore is what Browsers needs of the store.
+// BrowserStore lists the storage methods that Browsers uses.
 type BrowserStore interface {
 	Visit(ctx context.Context, k storage.VisitKey) (storage.Visit, error)
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
@@ -38,8 +38,7 @@ type BrowserStore interface {
 	HomeSession(ctx context.Context, userID string) (string, error)
 }
 
-// Visit returns who is signed in in the browser, nil for no person, and what they have consented
-// to.
+// Visit returns the user who is signed in in the browser, or nil, and their consent.
 func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storage.VisitKey) (*storage.Visit, error) {
 	if token == (storage.Hash{}) {
 		return nil, nil
@@ -53,25 +52,24 @@ func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storag
 		return nil, refusal.Unavailable(err)
 	}
 	if !b.Bindings.Honours(v.Session.UpstreamID) {
-		return nil, nil // its provider was taken out of the configuration
+		return nil, nil // its provider was removed from the configuration
 	}
 	audit.Note(ctx, audit.Person(v.User.ID, v.User.Name))
 	b.see(ctx, v.Session)
 	return &v, nil
 }
 
-// see notes that a session is used, once an hour. That it could not be noted is no reason to send
-// the person away: the next verb tells whether the store works.
+// see records the use of a session once an hour. A failure does not end the visit; the next storage
+// call reports whether the store works.
 func (b *Browsers) see(ctx context.Context, s storage.Session) {
 	if now := b.Now(); !now.Before(s.SeenAt.Add(storage.SeenEvery)) {
 		_ = b.Store.SeeSession(ctx, s.Hash, now)
 	}
 }
 
-// SetLanguage stores the language that the person has chosen who is signed in, for letters and their
-// other browsers (PE-13). It returns who that is, "" for no person, and whether their account has the
-// language now: a session without a fresh proof does not set the language of the letters that warn of
-// it (PE-04).
+// SetLanguage stores the signed-in user's language for mail and for their other browsers (PE-13).
+// It returns the user's id, or "", and whether the account now has the language. A session without
+// recent authentication cannot change the language of mails that warn about it (PE-04).
 func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag string) (
 	userID string, kept bool, err error,
 ) {
@@ -94,7 +92,7 @@ func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag stri
 	return v.User.ID, true, nil
 }
 
-// SignedIn returns who is signed in by the sessions that a browser holds, each person once.
+// SignedIn returns the users of the sessions in a browser, each once.
 func (b *Browsers) SignedIn(ctx context.Context, held []storage.Hash) (out []storage.Visit, err error) {
 	for _, token := range held {
 		v, err := b.Store.Visit(ctx, storage.VisitKey{Session: token, Now: b.Now()})
@@ -112,7 +110,7 @@ func (b *Browsers) SignedIn(ctx context.Context, held []storage.Hash) (out []sto
 	return out, nil
 }
 
-// SignOut ends a session that a browser holds.
+// SignOut ends a session of a browser.
 func (b *Browsers) SignOut(ctx context.Context, token storage.Hash) error {
 	v, err := b.Visit(ctx, token, storage.VisitKey{})
 	if err != nil {
@@ -127,8 +125,8 @@ func (b *Browsers) SignOut(ctx context.Context, token storage.Hash) error {
 	return nil
 }
 
-// LiveVisit is Visit for a person who is about to be given something: a sign-in that rests on a
-// session at a provider counts only while that stands.
+// LiveVisit is Visit before the user gets access to something: a sign-in that depends on a provider
+// session counts only while that session lives.
 func (b *Browsers) LiveVisit(
 	ctx context.Context, token storage.Hash, consent storage.VisitKey,
 ) (*storage.Visit, error) {
@@ -142,8 +140,7 @@ func (b *Browsers) LiveVisit(
 	return v, nil
 }
 
-// visitor returns the person who is signed in in a browser that asks for a page of theirs, or the step to
-// sign in and then on.
+// visitor returns the user of a browser that requests a page, or the step to sign in and continue.
 func (b *Browsers) visitor(ctx context.Context, token storage.Hash, to Destination) (*storage.Visit, Step, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	if err != nil || v != nil {
@@ -156,12 +153,12 @@ func (b *Browsers) login(ctx context.Context, token storage.Hash, to Destination
 	return Login{To: to, EndNotice: b.EndNotice(ctx, token)}
 }
 
-// ErrAnotherPerson refuses a form that was made for another person than the one who is signed in.
+// ErrAnotherPerson refuses a form that was made for another user.
 var ErrAnotherPerson = oauth.NewError(oauth.AccessDenied,
 	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
 
-// VisitOf is LiveVisit for a form that was made for the person with an id: ErrAnotherPerson when the
-// browser is not theirs.
+// VisitOf is LiveVisit for a form that was made for the user with an id. It returns
+// ErrAnotherPerson if another user is signed in.
 func (b *Browsers) VisitOf(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
@@ -173,14 +170,14 @@ func (b *Browsers) VisitOf(ctx context.Context, token storage.Hash, userID strin
 	return *v, nil
 }
 
-// EndNotice tells why a browser is no longer signed in, if a provider has ended it.
+// EndNotice returns the text about a session that a provider has ended, or "".
 func (b *Browsers) EndNotice(ctx context.Context, token storage.Hash) string {
 	if b.Notices == nil || token == (storage.Hash{}) {
 		return ""
 	}
 	provider, reason, err := b.Store.SessionEnd(ctx, token, b.Now())
 	if err != nil {
-		return "" // no end was stored, or the store fails: the next call to it will tell
+		return "" // no stored reason, or the store fails; the next call to it reports that
 	}
 	return b.Notices.EndNotice(provider, reason)
 }

@@ -1,17 +1,17 @@
-// Package entry gives a browser its session, and has its person prove who they are, as values. The
-// edge parses a form, calls this package, and writes the Step that it gets. Package flow has what a
-// person approves after that.
+// Package entry signs users in and authenticates them again, without HTTP. The edge parses a form,
+// calls this package, and writes the Step that it returns. Package flow handles the user's
+// approvals after that.
 //
-//	browser.go       the person who is signed in in a browser
-//	step.go          the steps, and where a person goes after them
-//	entry.go         a person signs in with a password, a passkey or a recovery code
-//	answer.go        what a person gives in a form, and whether it is right
-//	second.go        a second proof before a sign-in is complete
-//	owes.go          the proofs that a session must show before it may act
-//	prove.go         a new proof of a person who is signed in
-//	homeprovider.go  the provider at which an account began is asked
-//	waychanges.go    what a person changes of their ways in
-//	remote.go        a browser that a person signs in from another device (PE-15)
+//	browser.go       the user who is signed in in a browser
+//	step.go          the steps, and the user's destination after them
+//	entry.go         sign-in with a password, a passkey or a recovery code
+//	answer.go        verifies the content of a form
+//	second.go        a second factor before a sign-in is complete
+//	owes.go          the authentication that a session needs before it may act
+//	prove.go         authenticates a signed-in user again
+//	homeprovider.go  asks the provider of the account's origin
+//	waychanges.go    changes of authentication methods
+//	remote.go        signs a browser in from another device (PE-15)
 package entry
 
 import (
@@ -31,8 +31,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// SignIns sign people in here: with a password, a passkey or a recovery code, and with what has to
-// follow it.
+// SignIns signs users in with a password, a passkey or a recovery code, and with required further
+// steps.
 type SignIns struct {
 	Store    Store
 	Users    *users.Users
@@ -44,7 +44,7 @@ type SignIns struct {
 	Now      func() time.Time
 }
 
-// Store is what SignIns need of the store.
+// Store lists the storage methods that SignIns uses.
 type Store interface {
 	User(ctx context.Context, id string) (storage.User, error)
 	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
@@ -52,30 +52,30 @@ type Store interface {
 	Spend(ctx context.Context, purpose, id string, expires time.Time) error
 }
 
-// Mint makes the session of a person who has signed in by methods. It is always a new one, so that
-// an id planted before the sign-in is worth nothing.
+// Mint creates the session of a user who signed in with methods. It is always a new session, so
+// that an id planted before the sign-in is useless.
 type Mint func(u storage.User, methods []string) storage.Session
 
-// Proof is what a person has given so far to sign in, or to prove again who they are.
+// Proof is the authentication that a user has completed so far.
 type Proof struct {
 	UserID  string   `json:"u"`
 	Methods []string `json:"m"`
-	// Password is the digest of the hash of the password that was given, "" for none: setting
-	// another one ends also the sign-ins that are under way.
+	// Password is the digest of the hash of the entered password, "" for none. A change of the
+	// password also ends unfinished sign-ins.
 	Password string `json:"p,omitempty"`
-	// RecoveryCode is what is stored of the recovery code that was given. It is spent with the beginning of
-	// the session: a sign-in that is refused spends none.
+	// RecoveryCode is the stored hash of the entered recovery code. The code is used up when the
+	// session begins: a refused sign-in uses up none.
 	RecoveryCode *storage.Hash `json:"r,omitempty"`
-	// Begun is when the sign-in or proof began, in milliseconds since the epoch: a person who stops
-	// everything stops also what is under way by then.
+	// Begun is when the sign-in began, in milliseconds since the epoch. A user who ends all
+	// sessions also ends sign-ins that began before.
 	Begun int64 `json:"at,omitempty"`
-	// Old is the session that a new one follows, none for a person who signs in.
+	// Old is the session that the new one replaces; nil for a sign-in.
 	Old *storage.Hash `json:"o,omitempty"`
 	To  Destination   `json:"t"`
 }
 
-// Password signs a person in with a name and a password, or leads to what must follow.
-// users.ErrWrong and *users.ThrottledError say why not.
+// Password signs a user in with a name and a password, or returns the required further step. It
+// returns users.ErrWrong or a *users.ThrottledError if the sign-in fails.
 func (s *SignIns) Password(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
 	begun := s.Now().UnixMilli()
 	s.noteClient(ctx, to)
@@ -89,13 +89,13 @@ func (s *SignIns) Password(ctx context.Context, a Answer, to Destination, mint M
 	return s.complete(ctx, u, p, a, mint)
 }
 
-// PasskeyForm is what the form of a passkey carries along.
+// PasskeyForm is the content of a passkey form.
 type PasskeyForm struct {
 	Sealed string      `json:"w"` // by package ways
 	To     Destination `json:"t"`
 }
 
-// Passkey signs in the person whose passkey has answered. The errors of package ways say why not.
+// Passkey signs in the user whose passkey responded. It returns the errors of package ways.
 func (s *SignIns) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
 	s.noteClient(ctx, f.To)
 	by, err := s.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
@@ -108,8 +108,8 @@ func (s *SignIns) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Min
 	return s.complete(ctx, by.User, p, a, mint)
 }
 
-// Recovery signs in the person with a name and one of their recovery codes. An unknown name takes
-// the same way as a wrong code (PE-08).
+// Recovery signs a user in with a name and a recovery code. An unknown name is handled like a wrong
+// code (PE-08).
 func (s *SignIns) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
 	begun := s.Now().UnixMilli()
 	s.noteClient(ctx, to)
@@ -121,7 +121,8 @@ func (s *SignIns) Recovery(ctx context.Context, a Answer, to Destination, mint M
 	return s.complete(ctx, u, p, a, mint)
 }
 
-// complete begins the session of a person who has proved enough, or asks for the rest.
+// complete begins the user's session if their authentication is sufficient, or returns the next
+// step.
 func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answer, mint Mint) (Step, error) {
 	need, err := s.Ways.Needs(ctx, u, p.Methods)
 	if err != nil {
@@ -149,10 +150,10 @@ func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answe
 	return Continue{p.To}, refusal.Protocol(err)
 }
 
-// begin begins the session. The home provider is asked before.
+// begin begins the session after it has asked the home provider.
 func (s *SignIns) begin(ctx context.Context, u storage.User, p Proof, mint Mint) (err error) {
 	se := mint(u, p.Methods)
-	if elsewhere(p.Methods) { // proofs on another device do not count as a proof in this browser
+	if elsewhere(p.Methods) { // methods on another device do not count in this browser
 		se.ProvedAt = notProved
 	}
 	if se.UpstreamID, err = s.follows(ctx, p); err != nil {
@@ -168,17 +169,17 @@ func (s *SignIns) begin(ctx context.Context, u storage.User, p Proof, mint Mint)
 	switch err := s.Store.PutSession(ctx, se, by); {
 	case err == nil:
 		return nil
-	case errors.Is(err, storage.ErrSpent): // the code was used at the same moment
+	case errors.Is(err, storage.ErrSpent): // the code was used concurrently
 		return users.ErrWrong
 	case !errors.Is(err, storage.ErrNotFound):
 		return s.Browsers.homeError(ctx, u, err)
-	case len(p.Methods) > 1, p.Methods[0] == ways.ByPasskey: // see below; what was given is right
+	case len(p.Methods) > 1, p.Methods[0] == ways.ByPasskey: // the answer was right
 		return ErrLate
 	}
-	return users.ErrWrong // disabled, stopped, or the password or code was changed in between
+	return users.ErrWrong // disabled, stopped, or the password or code has changed
 }
 
-// follows returns the session at a provider on which the session rests that the new one follows.
+// follows returns the provider session that the replaced session depends on.
 func (s *SignIns) follows(ctx context.Context, p Proof) (upstream string, err error) {
 	if p.Old == nil {
 		return "", nil
@@ -198,7 +199,7 @@ func digest(passwordHash string) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// noteClient has the log say which application a person signs in for.
+// noteClient logs the application that a user signs in for.
 func (s *SignIns) noteClient(ctx context.Context, to Destination) {
 	id := to.Query.Values().Get("client_id")
 	if id == "" {

@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// homeAnswerWithin is the greatest age of the home provider's answer on which a new session may rest. A
-// refresh has the same limit.
+// homeAnswerWithin is the maximum age of the home provider's answer for a new session, the same as
+// for a refresh.
 const homeAnswerWithin = 10 * time.Second
 
-// AskHomeProvider asks the home provider of a person who signs in whether they may, by whichever way they come
-// (AS-218). It is asked about upstream, the session there on which the new session is to rest, or "" for the
-// one that the store will choose. That comes before anything is spent for the sign-in.
+// AskHomeProvider asks a user's home provider whether they may sign in, whatever method they use
+// (AS-218). upstream is the provider session that the new session will depend on; "" means the one
+// that the store chooses. It is asked before the sign-in uses anything up.
 func (b *Browsers) AskHomeProvider(ctx context.Context, u storage.User, upstream string) error {
 	if upstream == "" {
 		var err error
@@ -32,8 +32,8 @@ func (b *Browsers) AskHomeProvider(ctx context.Context, u storage.User, upstream
 	return nil
 }
 
-// Confirm is AskHomeProvider for a session that has begun by a sign-in at some provider.
-// It ends the session unless the home provider says yes: also when it cannot be asked.
+// Confirm is AskHomeProvider for a session that began at a provider. It ends the session unless the
+// home provider agrees, and also if it cannot be asked.
 func (b *Browsers) Confirm(ctx context.Context, u storage.User, session storage.Hash) error {
 	err := b.AskHomeProvider(ctx, u, "")
 	if err == nil {
@@ -45,13 +45,13 @@ func (b *Browsers) Confirm(ctx context.Context, u storage.User, session storage.
 	return err
 }
 
-// homeError returns the error for a person whose account began at a provider and who has no live session
-// there, and records it.
+// homeError returns, and records, the error for a user whose home provider has no live session for
+// them.
 func (b *Browsers) homeError(ctx context.Context, u storage.User, err error) error {
 	if !errors.Is(err, storage.ErrHomeProvider) && !errors.Is(err, storage.ErrRevoked) {
 		return refusal.Protocol(err)
 	}
-	audit.Note(ctx, audit.Person(u.ID, u.Name)) // for the attempt
+	audit.Note(ctx, audit.Person(u.ID, u.Name)) // for the sign-in record
 	b.Audit.Record(ctx, audit.LoginFailed, audit.Person(u.ID, u.Name), slog.String("reason", "not at the provider"))
 	return delegation.ErrHomeProvider
 }

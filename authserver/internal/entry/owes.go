@@ -14,37 +14,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Act is the kind of an action, by the proofs that it needs. An action that only takes access away is not an Act:
-// it needs no more than the session.
+// Act is a kind of action with its required authentication. Actions that only revoke access need no
+// Act, only the session.
 type Act int
 
 const (
-	// Change gives access, changes the ways in, or hides notices. It needs the second factor, where one is
-	// required, and a proof within FreshFor in this browser (PE-04).
+	// Change gives access, changes authentication methods, or hides notices. It needs the second
+	// factor, if one is required, and authentication within FreshFor in this browser (PE-04).
 	Change Act = iota
-	// Enrol is a Change that adds a passkey or an app. A person who has neither may add one
-	// although a second factor is required: this is how they get it.
+	// Enrol is a Change that adds a passkey or an authenticator app. A user who has neither may add
+	// one even if a second factor is required: this is how they get it.
 	Enrol
 )
 
-// FreshFor is how old a proof may be for a change of what lets a person in (PE-04).
+// FreshFor is the maximum age of the authentication for a change of authentication methods (PE-04).
 const FreshFor = 5 * time.Minute
 
-// Fresh reports whether the person of a session has proved who they are within FreshFor.
+// Fresh reports whether the user of a session authenticated within FreshFor.
 func Fresh(s storage.Session, now time.Time) bool {
 	return now.Sub(s.Proved()) <= FreshFor
 }
 
-// elsewhere reports whether methods include some that were shown on another device alone.
+// elsewhere reports whether methods include one that was used on another device only.
 func elsewhere(methods []string) bool { return slices.Contains(methods, ways.ByOtherDevice) }
 
-// The answers to a session that owes something.
+// Errors for a session that needs more authentication.
 var (
-	// ErrProve means that the person has to prove again who they are before a change.
+	// ErrProve means that the user has to authenticate again before a change.
 	ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
-	// ErrMore means that the person must first show the required second factor.
+	// ErrMore means that the user must first show the required second factor.
 	ErrMore = errors.New("entry: a second factor is required")
-	// ErrTooManyChanges means that the person must wait before the next change.
+	// ErrTooManyChanges means that the user must wait before the next change.
 	ErrTooManyChanges = errors.New("entry: too many changes of an account")
 )
 
@@ -53,14 +53,14 @@ type SecondFactors interface {
 	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
 }
 
-// Sufficient returns ErrMore for a session that lacks a required second factor. Such a session must give
-// nothing to applications and programs.
+// Sufficient returns ErrMore for a session without a required second factor. Such a session must
+// not give anything to applications and programs.
 func Sufficient(ctx context.Context, f SecondFactors, v storage.Visit) error {
 	_, err := sufficient(ctx, f, v)
 	return err
 }
 
-// sufficient is Sufficient. enrols reports whether the person has no second factor and must enrol one.
+// sufficient is Sufficient. enrols reports whether the user has no second factor and must add one.
 func sufficient(ctx context.Context, f SecondFactors, v storage.Visit) (enrols bool, err error) {
 	if f == nil {
 		return false, nil
@@ -74,8 +74,8 @@ func sufficient(ctx context.Context, f SecondFactors, v storage.Visit) (enrols b
 	return false, nil
 }
 
-// Owed returns ErrMore or ErrProve if a session owes a proof before an act, and nil if it owes nothing. Every
-// page that changes something calls it.
+// Owed returns ErrMore or ErrProve if a session needs more authentication before an act, and nil
+// otherwise. Every page that changes something calls it.
 func (b *Browsers) Owed(ctx context.Context, v storage.Visit, act Act) error {
 	switch enrols, err := sufficient(ctx, b.Factors, v); {
 	case err == nil, enrols && act == Enrol && errors.Is(err, ErrMore):
@@ -88,8 +88,8 @@ func (b *Browsers) Owed(ctx context.Context, v storage.Visit, act Act) error {
 	return nil
 }
 
-// Acting returns the person who is signed in in the browser, when their session owes nothing for an act: else
-// the error of Owed, and ErrProve when no person is signed in.
+// Acting returns the browser's user if their session may perform an act. Otherwise it returns the
+// error of Owed, or ErrProve if nobody is signed in.
 func (b *Browsers) Acting(ctx context.Context, token storage.Hash, act Act) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
@@ -101,8 +101,9 @@ func (b *Browsers) Acting(ctx context.Context, token storage.Hash, act Act) (sto
 	return *v, b.Owed(ctx, *v, act)
 }
 
-// ActingAs is Acting for a form that was made for a person, and counts it as one of their changes. It returns
-// ErrAnotherPerson when the browser is not theirs, and ErrTooManyChanges as the cause of oauth.SlowDown.
+// ActingAs is Acting for a form that was made for a user, and counts it as one of their changes. It
+// returns ErrAnotherPerson if another user is signed in, and oauth.SlowDown with the cause
+// ErrTooManyChanges beyond the limit.
 func (b *Browsers) ActingAs(ctx context.Context, token storage.Hash, userID string, act Act) (storage.Visit, error) {
 	v, err := b.VisitOf(ctx, token, userID)
 	if err == nil {
@@ -114,7 +115,7 @@ func (b *Browsers) ActingAs(ctx context.Context, token storage.Hash, userID stri
 	return v, err
 }
 
-// These bound the changes of one account. Each writes to the audit log and sends a letter.
+// Limits of changes per account. Each change writes to the audit log and sends a mail.
 const (
 	changesAtOnce = 30
 	changeEvery   = 10 * time.Second

@@ -12,27 +12,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ProveForm is what the form carries along with which a person proves again who they are.
+// ProveForm is the content of the form for authenticating again.
 type ProveForm struct {
 	UserID string      `json:"u"`
 	Sealed string      `json:"w,omitempty"` // for a passkey, by package ways
 	To     Destination `json:"t"`
 }
 
-// Prove is the page on which a person who is signed in proves again who they are.
+// Prove is the page where a signed-in user authenticates again.
 type Prove struct {
 	Form          ProveForm
 	Username      string
 	Password, App bool
-	Options       []byte // for a passkey; nil: the person has none that works here
-	// Reauth is what a provider has to do for a proof.
+	Options       []byte // for a passkey; nil: the user has none that works here
+	// Reauth tells a provider how to authenticate the user again.
 	Reauth delegation.Reauthentication
 }
 
 func (Prove) step() {}
 
-// Ask shows how the person who is signed in in the browser can prove again who they are. A person who
-// is not signed in signs in, which is a proof.
+// Ask returns the page where the browser's user authenticates again. A user who is not signed in
+// signs in, which also counts.
 func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
 	v, login, err := s.Browsers.visitor(ctx, token, to)
 	if v == nil {
@@ -59,16 +59,16 @@ func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, b
 	return step, nil
 }
 
-// renewable reports whether a code of an app, beside what the person has given before, is a proof. A
-// session by a passkey it does not renew: a page of another site can ask for the code. Nor a session that
-// another device let in: the person gave nothing else in this browser, and reads a code to a stranger as they
-// read the number.
+// renewable reports whether a code of an authenticator app renews a session, together with earlier
+// methods. It cannot renew a passkey session, because a phishing page can ask for the code. It
+// cannot renew a session that another device approved either: the user entered nothing else in this
+// browser, and would read a code to a stranger as readily as the number.
 func renewable(s storage.Session) bool {
 	return len(s.Methods) > 0 && ways.ACR(s.Methods) != oauth.ACRPhishingResistant && !elsewhere(s.Methods)
 }
 
-// reauthOf is what a provider has to do for a proof of the person of a session. One that has said before
-// when it had a proof has to say so again.
+// reauthOf returns how a provider has to authenticate the user of a session again. A provider that
+// reported the authentication time before has to report it again.
 func reauthOf(s storage.Session) delegation.Reauthentication {
 	if !s.ProvedAt.IsZero() && !s.AuthTime.IsZero() {
 		return delegation.ReauthProved
@@ -76,8 +76,8 @@ func reauthOf(s storage.Session) delegation.Reauthentication {
 	return delegation.ReauthAsked
 }
 
-// Prove carries out a proof: the browser gets a session that is as good as a new sign-in, so that
-// a thief who has the cookie of the old one gains nothing by it.
+// Prove carries out another authentication. The browser gets a new session, as after a sign-in, so
+// that the stolen cookie of the old one becomes useless.
 func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
 	begun := s.Now().UnixMilli()
 	v, err := s.Browsers.VisitOf(ctx, token, f.UserID)
@@ -103,7 +103,7 @@ func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storag
 	return s.complete(ctx, v.User, p, a, mint)
 }
 
-// Reprove sends the browser to where the person proves again who they are, and then on.
+// Reprove sends the browser to the page for authenticating again, and then to its destination.
 type Reprove struct{ To Destination }
 
 func (Reprove) step() {}

@@ -18,8 +18,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// RemoteSignIns have a person sign in a browser from another device, on which they are signed in
-// (PE-15). The browser asks: Begin, Await. The person decides: Look, Decide.
+// RemoteSignIns signs a browser in from another device with a signed-in user (PE-15). The browser
+// calls Begin and Await; the user calls Look and Decide.
 type RemoteSignIns struct {
 	Requests *device.BrowserRequests
 	Browsers *Browsers
@@ -30,29 +30,28 @@ type RemoteSignIns struct {
 	Now      func() time.Time
 }
 
-// Awaited is the request of a browser to be signed in, as that browser holds it: sealed, and bound
-// to the browser.
+// Awaited is a browser's request to be signed in, sealed and bound to the browser.
 type Awaited struct {
 	device.Asked
 	To Destination `json:"t"`
 }
 
-// AwaitRemote sends the browser to the page on which it waits.
+// AwaitRemote sends the browser to its waiting page.
 type AwaitRemote struct{ Awaited Awaited }
 
-// WaitRemote is that page.
+// WaitRemote is the waiting page.
 type WaitRemote struct {
 	Awaited Awaited
-	Number  string // which the person types who approves
+	Number  string // the approving user types it
 }
 
-// RemoteEnd is why a browser waits no longer.
+// RemoteEnd is the reason why a browser stopped waiting.
 type RemoteEnd string
 
-// The ends.
+// Reasons why a browser stopped waiting.
 const (
-	RemoteLate   RemoteEnd = "late"   // nobody decided in time, or this was used before
-	RemoteDenied RemoteEnd = "denied" // by the person, also after the approval
+	RemoteLate   RemoteEnd = "late"   // no decision in time, or used before
+	RemoteDenied RemoteEnd = "denied" // by the user, also after the approval
 )
 
 // RemoteOver is the page of a browser that was not signed in.
@@ -61,37 +60,37 @@ type RemoteOver struct {
 	Why RemoteEnd
 }
 
-// RemoteForm is what the form of AskRemote carries along, sealed and bound to the browser.
+// RemoteForm is the content of the AskRemote form, sealed and bound to the browser.
 type RemoteForm struct {
 	Code   string       `json:"c"`
 	Secret storage.Hash `json:"s"` // of the request
 	UserID string       `json:"u"`
 }
 
-// AskRemote is the page on which a person who is signed in decides about a browser.
+// AskRemote is the page where a signed-in user decides about a browser.
 type AskRemote struct {
 	Form     RemoteForm
 	Request  storage.RemoteSignIn
 	Visit    storage.Visit
-	NoNumber bool // the person has approved, and typed no number
+	NoNumber bool // the user approved without a number
 }
 
-// RemoteOutcome is what a person has decided about a browser.
+// RemoteOutcome is a user's decision about a browser.
 type RemoteOutcome string
 
-// The outcomes.
+// Decisions about a browser.
 const (
 	Approved RemoteOutcome = "approved"
 	Denied   RemoteOutcome = "denied"
-	// WrongNumber: the number was not that of the browser, which denies it.
+	// WrongNumber means that the number was not the browser's, which denies the request.
 	WrongNumber RemoteOutcome = "wrong number"
 )
 
-// RemoteDecided is the page after that.
+// RemoteDecided is the page after the decision.
 type RemoteDecided struct{ Outcome RemoteOutcome }
 
-// EnterRemoteCode is the page on which a person types the code of a browser again: device.ErrWrong or
-// device.ErrThrottled says why what they have typed leads nowhere.
+// EnterRemoteCode is the page where a user types a browser's code again. Err is the reason:
+// device.ErrWrong or device.ErrThrottled.
 type EnterRemoteCode struct {
 	Code string
 	Err  error
@@ -117,8 +116,8 @@ func (s *RemoteSignIns) Undecided(ctx context.Context, a Awaited) bool {
 	return err == nil && r.DecidedAt.IsZero() || errors.Is(err, device.ErrThrottled)
 }
 
-// Await signs in a browser once a person has approved its request. It returns Continue when the
-// session has begun, and otherwise what the browser shows.
+// Await signs a browser in after a user has approved its request. It returns Continue once the
+// session has begun, and otherwise the browser's page.
 func (s *RemoteSignIns) Await(ctx context.Context, a Awaited, from string, mint Mint) (Step, error) {
 	r, err := s.Requests.Held(ctx, a.Asked)
 	wait := WaitRemote{Awaited: a, Number: s.Requests.Number(a.Code)}
@@ -139,8 +138,9 @@ func (s *RemoteSignIns) Await(ctx context.Context, a Awaited, from string, mint 
 	return s.collect(ctx, a, *r.Approver, from, mint)
 }
 
-// notProved is the ProvedAt of a session that another one has approved. In it the person has proved
-// nothing: who sits before the browser must not be able to change what lets the person in.
+// notProved is the ProvedAt of a session that another device approved. The user has not
+// authenticated in it: whoever uses the browser must not be able to change the user's
+// authentication methods.
 var notProved = time.UnixMilli(1)
 
 func (s *RemoteSignIns) collect(
@@ -150,7 +150,7 @@ func (s *RemoteSignIns) collect(
 	switch {
 	case err != nil:
 		return nil, err
-	case v == nil: // the person has signed out, or was, since they approved
+	case v == nil: // the user has signed out since the approval
 		return RemoteOver{a.To, RemoteDenied}, nil
 	}
 	if err := s.Browsers.AskHomeProvider(ctx, v.User, v.Session.UpstreamID); err != nil {
@@ -175,8 +175,8 @@ func (s *RemoteSignIns) collect(
 	return Continue{a.To}, nil
 }
 
-// Look shows what waits under a code. It decides nothing, and looks nothing up for a person who has
-// not signed in.
+// Look shows the request for a code. It decides nothing, and looks nothing up before the user has
+// signed in.
 func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Hash, networks []string) (Step, error) {
 	v, login, err := s.Browsers.visitor(ctx, token, Destination{Device: typed})
 	if v == nil {
@@ -189,7 +189,7 @@ func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Ha
 	return s.ask(ctx, device.Read(typed), found, v)
 }
 
-// again has the person type the code again, if that is what an error means.
+// again returns the page to type the code again, if the error allows that.
 func again(code string, err error) (Step, error) {
 	if errors.Is(err, device.ErrWrong) || errors.Is(err, device.ErrThrottled) {
 		return EnterRemoteCode{code, err}, nil
@@ -210,9 +210,9 @@ func (s *RemoteSignIns) ask(
 	}, nil
 }
 
-// missing is the step for a person who has to prove more before they give away a session: as much as
-// signing in takes, and just now. So no browser gets in by another device that would not get in
-// by itself.
+// missing returns the step for a user who has to authenticate before they approve a session: as for
+// a sign-in, and just now. So a browser cannot sign in through another device if it could not sign
+// in by itself.
 func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Visit) (Step, error) {
 	to := Destination{Device: code}
 	switch err := s.Browsers.Owed(ctx, *v, Change); {
@@ -232,8 +232,8 @@ func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Vis
 	return nil, nil
 }
 
-// Decide carries out what the person decided. An approval comes with the number that stands on the
-// browser: a person who was only sent the link or the picture does not know the number.
+// Decide carries out a user's decision. An approval includes the number that the browser shows: a
+// user who only received the link or the picture does not know it.
 func (s *RemoteSignIns) Decide(
 	ctx context.Context, form RemoteForm, verdict, number string, token storage.Hash,
 ) (Step, error) {
@@ -286,7 +286,7 @@ func (s *RemoteSignIns) approve(
 		asked.NoNumber = true
 		return asked, nil
 	case subtle.ConstantTimeCompare([]byte(number), []byte(s.Requests.Number(form.Code))) != 1:
-		return s.deny(ctx, form, v.User, WrongNumber) // a second guess would be too many
+		return s.deny(ctx, form, v.User, WrongNumber) // no second guess
 	}
 	switch err := s.Requests.Approve(ctx, form.Secret, v.Session.Hash); {
 	case errors.Is(err, device.ErrSignedOut):

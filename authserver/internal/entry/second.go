@@ -13,14 +13,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// secondTTL is how long a person has for the second proof.
+// secondTTL is how long an unfinished sign-in may be completed.
 const secondTTL = 10 * time.Minute
 
-// purposeSecond is what an unfinished sign-in is spent for.
+// purposeSecond is the purpose for using up an unfinished sign-in.
 const purposeSecond = "second factor"
 
-// Unfinished is a sign-in that waits for a second proof. It travels sealed in the form, bound to
-// the browser, and is completed once.
+// Unfinished is a sign-in that waits for a second factor. It is sealed in the form, bound to the
+// browser, and can be completed once.
 type Unfinished struct {
 	Proof
 	ID     string `json:"i"`
@@ -28,8 +28,8 @@ type Unfinished struct {
 	Sealed string `json:"w,omitempty"` // for a passkey, by package ways
 }
 
-// SecondFactor is the page on which a person who has proved something proves more. There is no
-// session yet, or the one that there is does not suffice.
+// SecondFactor is the page where a user continues a sign-in. There is no session yet, or the
+// existing one is not sufficient.
 type SecondFactor struct {
 	Form     Unfinished
 	Username string
@@ -37,20 +37,20 @@ type SecondFactor struct {
 	Options  []byte   // for a passkey
 }
 
-// StepUp sends the browser to where a person who is signed in proves more, and then on.
+// StepUp sends the browser to the page for a second factor, and then to its destination.
 type StepUp struct{ To Destination }
 
-// EnrolFirst is the page for a person who has nothing for the second proof that is required.
+// EnrolFirst is the page for a user who does not have a required second factor.
 type EnrolFirst struct {
 	To  Destination
-	App bool // an app would do, and not a passkey alone
+	App bool // an authenticator app is enough
 }
 
 func (SecondFactor) step() {}
 func (StepUp) step()       {}
 func (EnrolFirst) step()   {}
 
-// More is what a person who is signed in has to prove before they go on.
+// More returns the page for the authentication that a signed-in user still needs.
 func (s *SignIns) More(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
 	v, login, err := s.Browsers.visitor(ctx, token, to)
 	if v == nil {
@@ -72,7 +72,7 @@ func (s *SignIns) More(ctx context.Context, token storage.Hash, to Destination, 
 	return s.second(ctx, v.User, p, need, browser)
 }
 
-// second is the page for what is missing.
+// second returns the page for the missing factor.
 func (s *SignIns) second(
 	ctx context.Context, u storage.User, p Proof, need ways.Need, browser string,
 ) (Step, error) {
@@ -83,7 +83,7 @@ func (s *SignIns) second(
 	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
 }
 
-// offer adds the options for a passkey.
+// offer adds the passkey options.
 func (s *SignIns) offer(ctx context.Context, step SecondFactor, browser string) (Step, error) {
 	if !slices.Contains(step.Possible, ways.ByPasskey) {
 		return step, nil
@@ -96,7 +96,7 @@ func (s *SignIns) offer(ctx context.Context, step SecondFactor, browser string) 
 	return step, nil
 }
 
-// ErrLate means that an unfinished sign-in is too old or was completed already.
+// ErrLate means that an unfinished sign-in has expired or was completed already.
 var ErrLate = errors.New("entry: the sign-in is finished or took too long")
 
 // Second completes an unfinished sign-in.
@@ -109,9 +109,9 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	switch {
 	case err != nil:
 		return nil, err
-	case !need.Missing: // it was completed otherwise
+	case !need.Missing: // completed in another way
 		return nil, ErrLate
-	case !slices.Contains(need.Possible, a.method()): // a session is not renewed by what was not asked for
+	case !slices.Contains(need.Possible, a.method()): // other methods do not renew a session
 		return nil, users.ErrWrong
 	}
 	method, code, err := s.check(ctx, u, f.purpose(), f.Sealed, a)
@@ -133,8 +133,7 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	return s.complete(ctx, u, f.Proof, a, mint)
 }
 
-// Again is the page for a person whose second proof was not accepted: the form stays good, with a
-// challenge of its own.
+// Again returns the page after a wrong second factor: the form stays valid, with a new challenge.
 func (s *SignIns) Again(ctx context.Context, f Unfinished, browser string) (Step, error) {
 	u, err := s.personOf(ctx, f)
 	if err != nil {
@@ -147,7 +146,8 @@ func (s *SignIns) Again(ctx context.Context, f Unfinished, browser string) (Step
 	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
 }
 
-// missing is what an unfinished sign-in lacks: what its destination wants, or else policy.
+// missing returns the factor that an unfinished sign-in lacks: required by its destination, or else
+// by policy.
 func (s *SignIns) missing(ctx context.Context, u storage.User, f Unfinished) (ways.Need, error) {
 	need, err := s.Ways.Reach(ctx, u, f.Methods, f.To.ACR)
 	if err == nil && !need.Missing {
@@ -159,7 +159,7 @@ func (s *SignIns) missing(ctx context.Context, u storage.User, f Unfinished) (wa
 	return need, err
 }
 
-// purpose is what a passkey is asked for.
+// purpose returns the purpose of a passkey request.
 func (f Unfinished) purpose() ways.Purpose {
 	if f.To.ACR != "" {
 		return ways.StepUp
@@ -167,7 +167,7 @@ func (f Unfinished) purpose() ways.Purpose {
 	return ways.Second
 }
 
-// personOf returns the person of an unfinished sign-in, as long as it may be completed.
+// personOf returns the user of an unfinished sign-in while it may be completed.
 func (s *SignIns) personOf(ctx context.Context, f Unfinished) (storage.User, error) {
 	if f.Until <= s.Now().Unix() {
 		return storage.User{}, ErrLate

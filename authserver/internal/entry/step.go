@@ -5,34 +5,35 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Step is what a browser gets next that is about to have a session, or whose person has to prove who
-// they are: it is one of the types of this package that say so. A step is data; the edge writes it.
+// Step is the next response to a browser during a sign-in or another authentication, one of the
+// types of this package with this method. A step is data; the edge writes it.
 type Step interface{ step() }
 
-// Login is the page on which people sign in, or choose where. Of a client whose
-// document is unread only its id is known.
+// Login is the page where users sign in or choose a provider. If a client's metadata document is
+// unread, only its id is known.
 type Login struct {
 	To        Destination
-	Client    storage.Client // none for the start page and for /connect
+	Client    storage.Client // zero for the start page and for /connect
 	Resource  storage.Resource
-	EndNotice string // why the person is no longer signed in, "" for no special reason
-	LoginHint string // who the client says will sign in
+	EndNotice string // why the user's session ended, or ""
+	LoginHint string // the expected user, according to the client
 }
 
-// Continue sends the browser to a page of ours.
+// Continue sends the browser to a page of this server.
 type Continue struct{ To Destination }
 
 func (Login) step()    {}
 func (Continue) step() {}
 
-// Destination is where a person goes after signing in: on with an authorization request, with
-// a request at /connect or at /device, or to a page of ours. It travels sealed in forms.
+// Destination is where a user goes after signing in: to an authorization request, a request at
+// /connect or /device, or a page of this server. Forms carry it sealed.
 type Destination struct {
 	Query   form.Query `json:"q,omitempty"`
 	Connect string     `json:"c,omitempty"` // sealed by connect.Links
-	Device  string     `json:"d,omitempty"` // the code of a device that waits for an answer
-	// Page is the path of a page of ours, below that of the issuer; "": the account page.
+	Device  string     `json:"d,omitempty"` // the code of a waiting device
+	// Page is a path below the issuer; "": the account page.
 	Page string `json:"p,omitempty"`
-	// ACR is what the person has to reach on the way there, see oauth.ACRs; "": nothing.
+	// ACR is the authentication context class that the user has to reach on the way, see
+	// oauth.ACRs; "": none.
 	ACR string `json:"a,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// WayChanges are what people change of their ways in.
+// WayChanges changes users' authentication methods.
 type WayChanges struct {
 	Store   WayStore
 	Users   *users.Users
@@ -22,37 +22,37 @@ type WayChanges struct {
 	Now     func() time.Time
 }
 
-// WayStore is what WayChanges need of the store.
+// WayStore lists the storage methods that WayChanges uses.
 type WayStore interface {
 	User(ctx context.Context, id string) (storage.User, error)
 	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
 }
 
-// WayForm is what the forms carry along with which a person changes their ways in.
+// WayForm is the content of the forms for authentication methods.
 type WayForm struct {
 	UserID string `json:"u"`
-	Way    string `json:"w,omitempty"` // the id of the one to change, PasswordWay or RecoveryWay
-	Sealed string `json:"s,omitempty"` // of what was begun, by package ways
-	Secret string `json:"k,omitempty"` // of the app that is being added, to show it again
+	Way    string `json:"w,omitempty"` // id of the method to change, PasswordWay or RecoveryWay
+	Sealed string `json:"s,omitempty"` // a ceremony that has begun, by package ways
+	Secret string `json:"k,omitempty"` // of the authenticator app that is being added, to show it again
 	URI    string `json:"r,omitempty"`
-	// To is where the person goes on to, who had to add a way; the zero value is nowhere.
+	// To is the destination of a user who had to add a method; the zero value means none.
 	To Destination `json:"t,omitzero"`
 }
 
-// PasswordWay and RecoveryWay stand for the password and the recovery codes where ways are named.
+// PasswordWay and RecoveryWay name the password and the recovery codes in place of a method's id.
 const (
 	PasswordWay = "password"
 	RecoveryWay = "recovery"
 )
 
-// EnrolledWays are the ways in of a person, as the account page shows them.
+// EnrolledWays lists the authentication methods of a user for the account page.
 type EnrolledWays struct {
 	Ways     []ways.Listed
 	Factors  storage.Factors
 	Accepted []ways.Accepted
 }
 
-// Enrolled returns the ways in of a person.
+// Enrolled returns the authentication methods of a user.
 func (c *WayChanges) Enrolled(ctx context.Context, userID string) (out EnrolledWays, err error) {
 	if out.Ways, err = c.Ways.List(ctx, userID); err == nil {
 		out.Factors, err = c.Ways.Factors(ctx, userID)
@@ -63,8 +63,8 @@ func (c *WayChanges) Enrolled(ctx context.Context, userID string) (out EnrolledW
 	return out, refusal.Protocol(err)
 }
 
-// AddPasskey adds the passkey that a browser has made, and reports whether to propose a second way
-// to the person, who has nothing else of that kind.
+// AddPasskey adds the passkey that a browser has created. first reports whether to suggest a second
+// one, because the user has no other.
 func (c *WayChanges) AddPasskey(
 	ctx context.Context, v storage.Visit, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
@@ -72,7 +72,7 @@ func (c *WayChanges) AddPasskey(
 	return c.added(ctx, v.User)(in.FinishPasskey(ctx, a.Browser, v.User, name, a.credential(f.Sealed)))
 }
 
-// AddApp adds the app whose code is right.
+// AddApp adds the authenticator app if its code is right.
 func (c *WayChanges) AddApp(
 	ctx context.Context, v storage.Visit, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
@@ -80,7 +80,7 @@ func (c *WayChanges) AddApp(
 	return c.added(ctx, v.User)(in.FinishApp(ctx, a.Browser, v.User, name, f.Sealed, a.Code))
 }
 
-// added tells the person of a way that was added.
+// added notifies the user about an added method.
 func (c *WayChanges) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
 	return func(w storage.Way, err error) (storage.Way, bool, error) {
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *WayChanges) added(ctx context.Context, u storage.User) func(storage.Way
 	}
 }
 
-// NewCodes replaces the recovery codes of a person.
+// NewCodes replaces the recovery codes of a user.
 func (c *WayChanges) NewCodes(ctx context.Context, v storage.Visit) ([]string, error) {
 	codes, err := c.Ways.In(v.Session.Hash).NewRecoveryCodes(ctx, v.User.ID)
 	if err == nil {
@@ -101,7 +101,8 @@ func (c *WayChanges) NewCodes(ctx context.Context, v storage.Visit) ([]string, e
 	return codes, signedOut(err)
 }
 
-// RenameWay gives a way another name, and tells both: by a name a person knows their ways.
+// RenameWay renames a method and notifies the user with both names, because users know their
+// methods by name.
 func (c *WayChanges) RenameWay(ctx context.Context, v storage.Visit, f WayForm, name string) error {
 	before, after, err := c.Ways.In(v.Session.Hash).Rename(ctx, v.User.ID, f.Way, name)
 	if err == nil && after != before {
@@ -110,7 +111,7 @@ func (c *WayChanges) RenameWay(ctx context.Context, v storage.Visit, f WayForm, 
 	return gone(signedOut(err))
 }
 
-// wayName returns the name of a way. It returns storage.ErrNotFound when the person has no such way.
+// wayName returns the name of a method, or storage.ErrNotFound if the user has no such method.
 func (c *WayChanges) wayName(ctx context.Context, userID, id string) (string, error) {
 	all, err := c.Ways.List(ctx, userID)
 	for _, w := range all {
@@ -121,7 +122,8 @@ func (c *WayChanges) wayName(ctx context.Context, userID, id string) (string, er
 	return "", cmp.Or(err, storage.ErrNotFound)
 }
 
-// RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
+// RemoveWay removes a method. It returns storage.ErrLast for the only one that can sign the user in
+// (PE-03).
 func (c *WayChanges) RemoveWay(ctx context.Context, v storage.Visit, f WayForm) error {
 	var told notice.Change
 	var err error
@@ -142,8 +144,8 @@ func (c *WayChanges) RemoveWay(ctx context.Context, v storage.Visit, f WayForm) 
 	return gone(signedOut(err))
 }
 
-// signedOut makes ErrAnotherPerson of the error for a session that has ended since its person was looked up:
-// by then, perhaps, the owner of the account has stopped everything.
+// signedOut turns storage.ErrSignedOut into ErrAnotherPerson. The session has ended since it was
+// read; perhaps the account's owner has ended all sessions.
 func signedOut(err error) error {
 	if errors.Is(err, storage.ErrSignedOut) {
 		return ErrAnotherPerson
@@ -151,7 +153,7 @@ func signedOut(err error) error {
 	return err
 }
 
-// gone makes ErrNotFound a success: the way that the person wanted removed is not there.
+// gone turns ErrNotFound into success: the method to remove does not exist.
 func gone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
@@ -159,9 +161,9 @@ func gone(err error) error {
 	return err
 }
 
-// SetPassword gives a person another password. It ends all their sessions. The browser gets a new one
-// that proves no more than the earlier one did. Applications keep their access; the person can end it
-// one by one. ErrAnotherPerson: the person has been signed out.
+// SetPassword changes a user's password and ends all their sessions. The browser gets a new session
+// with no more authentication than before. Applications keep their access; the user can revoke it
+// one by one. It returns ErrAnotherPerson if the user has been signed out.
 func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	by := storage.SignInStart{At: c.Now()}
 	in := users.Within{Session: v.Session.Hash, TwoFactors: ways.ACR(v.Session.Methods) != ""}
@@ -176,7 +178,7 @@ func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password 
 	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
 	by.PasswordHash = u.PasswordHash
 	err = c.Store.PutSession(ctx, s, by)
-	if errors.Is(err, storage.ErrNotFound) { // what the session rests on has ended, or the person stopped it
+	if errors.Is(err, storage.ErrNotFound) { // the provider session has ended, or the user ended all sessions
 		return ErrAnotherPerson
 	}
 	return refusal.Protocol(err)

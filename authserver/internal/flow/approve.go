@@ -17,28 +17,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Approval is a person's yes to one authorization request.
+// Approval is a user's approval of one authorization request.
 type Approval struct {
 	Request
 	Approver
 }
 
-// Approver is who has said yes.
+// Approver describes the user who approved.
 type Approver struct {
 	Session    storage.Hash
 	UserID     string
 	AuthTime   time.Time
-	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
-	Declined   oauth.Scopes // what this person is to be asked about again, whatever they said before
-	Code       string       // of the page that was answered, see grant.NewCode; "": there was none
-	Page       *grant.Shown // what that page said; nil: there was none
+	Remembered oauth.Scopes // the earlier consent that the approval reuses; nil: approved just now
+	Declined   oauth.Scopes // scopes to ask this user about again, whatever they approved before
+	Code       string       // of the answered page, see grant.NewCode; "": no page
+	Page       *grant.Shown // contents of that page; nil: no page
 }
 
 // issue is the step of a request that needs no question. Authorize carries it out.
 type issue Approval
 
-// changed is what an approval comes to when the client or the earlier consent is no longer the
-// same. Nothing was issued, and the request is examined again.
+// changed reports that the client or the earlier consent has changed since the examination. No code
+// was issued; the request is examined again.
 type changed struct {
 	to  Identified
 	err error
@@ -47,9 +47,8 @@ type changed struct {
 func (issue) step()   {}
 func (changed) step() {}
 
-// approve turns an approval into a code. The store checks once more, in the same statement,
-// that the session is live and belongs to the person who was asked, and that the client is the
-// one that was shown.
+// approve turns an approval into a code. In the same statement, the store checks that the session
+// is live and belongs to the user who was asked, and that the client is the one that was shown.
 func (f *Flow) approve(ctx context.Context, a Approval) Step {
 	response, err := f.Protocol.Issue(ctx, a)
 	switch {
@@ -65,25 +64,25 @@ func (f *Flow) approve(ctx context.Context, a Approval) Step {
 	return Respond{a.Identified, response}
 }
 
-// ConsentForm is what the consent form carries along, sealed and bound to the
-// browser: the request, what was shown of it, and to whom.
+// ConsentForm is the content of the consent form, sealed and bound to the browser: the request, the
+// contents of the page, and the user.
 type ConsentForm struct {
 	Query    form.Query `json:"q"`
 	Shown    *Shown     `json:"s"`
 	UserID   string     `json:"u"`
-	AuthTime int64      `json:"t"` // when that person signed in, seconds since the epoch
-	Code     string     `json:"k"` // what the answer is, see grant.NewCode: a form gives one
+	AuthTime int64      `json:"t"` // sign-in time of the user, seconds since the epoch
+	Code     string     `json:"k"` // the code that the form's answer gives, see grant.NewCode: one per form
 }
 
-// Decision is what a person did with a consent page.
+// Decision is a user's answer on a consent page.
 type Decision struct {
 	Verdict   string // approve or deny
 	Choice    policy.Choice
 	Elsewhere bool // the application runs on another computer
 }
 
-// Consent carries out what the person decided. The request is examined again: what was shown is
-// what is granted, and when it is no longer what would be granted, it is shown again (Security H1).
+// Consent carries out a user's decision. It examines the request again: only the contents of the
+// page are granted. If the request has changed, the page is shown again (Security H1).
 func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, d Decision) Step {
 	p := form.New(c.Query.Values())
 	if d.Verdict != "approve" {
@@ -94,8 +93,8 @@ func (f *Flow) Consent(ctx context.Context, c ConsentForm, token storage.Hash, d
 	return f.approved(ctx, x, answer{c.Shown, d.Choice, d.Elsewhere, c.Query}, by)
 }
 
-// answer is an approval of what a page showed, with what was chosen there, and the request to ask
-// about when it does not count.
+// answer is an approval of a page's contents with the user's choice, and the request to ask about
+// again if the approval does not count.
 type answer struct {
 	shown     *Shown
 	choice    policy.Choice
@@ -103,8 +102,8 @@ type answer struct {
 	again     form.Query
 }
 
-// narrow narrows an approved request to what was chosen, and notes what was not (AS-76). ErrNothing and
-// ErrPreset of package policy.
+// narrow narrows an approved request to the user's choice, and records the declined scopes (AS-76).
+// It returns policy.ErrNothing or policy.ErrPreset if the choice is not valid.
 func (a answer) narrow(r Request, by Approver) (Approval, error) {
 	granted, err := a.shown.granted(r.Resource.Resource, a.choice)
 	if err != nil {
@@ -121,10 +120,10 @@ var incomplete = Fail{Err: refusal.ErrIncomplete}
 
 var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
 
-// examineShown examines the request of an approval. Its client may be that of some
-// seconds ago, when that is what the person was shown: the store confirms it in the statement
-// that approves. Every other answer is examined by the client as it is stored now, also an error
-// that would be sent to it; but a store that failed is an outage, whatever a second look finds.
+// examineShown examines the request of an approval. It may use a cached client if that is the
+// client on the page, because the store checks it in the approving statement. Any other result is
+// examined again with the stored client, including an error for the client. A failure of the store
+// counts as an outage and is not examined again.
 func (f *Flow) examineShown(ctx context.Context, p form.Params, shown *Shown, who visitor) Examined {
 	x := f.Examine(ctx, p, f.Clients.Find, who)
 	if v, ok := x.(Valid); ok && f.coversClient(shown, v.Request.Identified) || unavailable(x) {
@@ -150,8 +149,8 @@ func (f *Flow) notApproved(ctx context.Context, x Examined, c ConsentForm, token
 	return Next(x, f.Now())
 }
 
-// deny tells the client that the person denied its request, unless they have approved it on the same
-// page: a client gets one answer.
+// deny sends the denial to the client, unless the user approved the same page before: a client gets
+// one answer.
 func (f *Flow) deny(ctx context.Context, r Request, code string, by ...slog.Attr) Step {
 	switch err := f.Protocol.Deny(ctx, code); {
 	case errors.Is(err, grant.ErrAnswered):
@@ -173,9 +172,9 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 	return f.grant(ctx, v, yes, by)
 }
 
-// stands returns the request of an approval that still counts, or the step to take instead. When the
-// session has ended meanwhile, the person signs in again; when the client or the request has changed
-// meanwhile, they are asked again, and when the client was deleted, a page says it.
+// stands returns the request of an approval that still counts, or the step to take instead. If the
+// session has ended, the user signs in again. If the client or the request has changed, the user is
+// asked again. If the client was deleted, a page says so.
 func (f *Flow) stands(ctx context.Context, x Examined, yes answer, by Approver) (Valid, Step) {
 	switch x := x.(type) {
 	case Invalid:
@@ -200,8 +199,9 @@ func (f *Flow) stands(ctx context.Context, x Examined, yes answer, by Approver) 
 	return Valid{}, Next(x, f.Now())
 }
 
-// settle narrows a request to what a person chose on a page that covers it, or returns the step that comes
-// before the grant. If the choice needs a missing proof, they give it first, and are asked again.
+// settle narrows a request to the user's choice on a page that covers it, or returns the step
+// before the grant. If the chosen scopes need a missing proof, the user authenticates first and is
+// asked again.
 func (f *Flow) settle(ctx context.Context, x Valid, yes answer, by Approver) (Approval, Step) {
 	r := x.Request
 	approval, err := yes.narrow(r, by)
@@ -217,7 +217,7 @@ func (f *Flow) settle(ctx context.Context, x Valid, yes answer, by Approver) (Ap
 	return approval, f.clearanceAfter(ctx, r, yes, by)
 }
 
-// grant grants the scopes that a person chose on a page that covers the request.
+// grant grants the scopes that a user chose on a page that covers the request.
 func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step {
 	r := x.Request
 	approval, step := f.settle(ctx, x, yes, by)
@@ -228,7 +228,7 @@ func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step
 	case changed:
 		return f.ask(ctx, yes.again, by.Session)
 	case RespondError:
-		if errors.Is(step.Err, storage.ErrRevoked) { // nothing is sent to a client that was deleted
+		if errors.Is(step.Err, storage.ErrRevoked) { // no response for a deleted client
 			return f.ask(ctx, yes.again, by.Session)
 		}
 		return step
@@ -244,11 +244,11 @@ func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step
 	}
 }
 
-// onOneComputer reports whether an answer reaches its client only in a browser on the computer
-// where that runs: on a loopback port, or by a private-use scheme.
+// onOneComputer reports whether a response reaches its client only in a browser on the client's
+// computer: at a loopback port, or with a private-use scheme.
 func onOneComputer(to Identified) bool { return !strings.HasPrefix(to.RedirectURI, "https://") }
 
-// nothingChosen has a page that asks say that an approval of nothing is none.
+// nothingChosen marks a page to tell the user that they chose no scope.
 func nothingChosen(step Step) Step {
 	switch step := step.(type) {
 	case AskConsent:
@@ -264,7 +264,7 @@ func nothingChosen(step Step) Step {
 	return step
 }
 
-// refused sends an error to the client that the person was shown, or asks them again.
+// refused sends an error to the client that was on the page, or asks the user again.
 func (f *Flow) refused(ctx context.Context, to Identified, err error, yes answer, by Approver) Step {
 	if !f.coversClient(yes.shown, to) {
 		return f.ask(ctx, yes.again, by.Session)

@@ -10,21 +10,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ClaimForm is the sealed content of the form that asks whether an account at a provider is the
-// person's. It is bound to the browser and works once, as its ticket does.
+// ClaimForm is the sealed content of the form that asks whether an account at a provider belongs to
+// the user. It is bound to the browser and works once, like its ticket.
 type ClaimForm struct {
 	Ticket   string       `json:"t"`
 	Provider string       `json:"p"`
 	Label    string       `json:"l"`
 	Subject  string       `json:"s"`
 	UserID   string       `json:"u"`
-	Session  storage.Hash `json:"b"` // who is asked, in this very session
+	Session  storage.Hash `json:"b"` // the session of the user who is asked
 	Connect  string       `json:"c,omitempty"`
 }
 
-// askClaim asks whether the account that the provider returned is the person's, before it is tied
-// to them: the account that is signed in at the provider in this browser may be another person's,
-// who could then sign in here as them (RFC 6749 §10.12).
+// askClaim asks whether the account that the provider returned belongs to the user before it is
+// linked. The browser may be signed in at the provider with another person's account, and that
+// person could then sign in here as this user (RFC 6749 §10.12).
 func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
 	c := ClaimForm{
 		Ticket:   r.Claim.Ticket,
@@ -43,8 +43,8 @@ func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p P
 	return AskClaim{c, provider, v.User.Name}
 }
 
-// Claim carries out what the person said. A person without a proof of the last minutes is asked for one
-// first: nothing is linked, and they begin again.
+// Claim carries out a user's answer. A user without a recent authentication is asked for one first:
+// nothing is linked, and they begin again.
 func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
 	if _, err := s.Flow.Browsers.VisitOf(ctx, c.Session, c.UserID); err != nil {
 		return Fail{Err: err}

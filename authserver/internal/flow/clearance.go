@@ -12,30 +12,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Consented is an approval on the consent page that has to wait for a clearance, which is asked for after
-// it. When that is decided, Consent carries it out once more: nothing was stored before.
+// Consented is an approval on the consent page that waits for a tool call approval. Consent carries
+// it out again after that decision; nothing was stored before.
 type Consented struct {
 	Form     ConsentForm `json:"f"`
 	Decision Decision    `json:"d"`
 }
 
-// needed is the clearance that a request names, as far as it was found out.
+// needed is the tool call approval that a request names.
 type needed struct {
 	*storage.Clearance // nil: none that counts
-	// Unproved is what the session of its person lacks to give it: entry.ErrMore, entry.ErrProve.
+	// Unproved is the error if the user's session may not decide it yet: entry.ErrMore or
+	// entry.ErrProve.
 	Unproved error
 }
 
-// named returns the clearance for which the client has sent this person here.
+// named returns the tool call approval for which the client sent this user here.
 func (f *Flow) named(ctx context.Context, r Request, userID string) (*storage.Clearance, error) {
-	if r.Clearance == "" || userID == "" { // of who answers a form little is known: Consent looks at it
+	if r.Clearance == "" || userID == "" { // a user who answers a form is not known yet; Consent checks it
 		return nil, nil
 	}
 	return f.Desk.Of(ctx, r.Clearance,
 		clearance.Caller{UserID: userID, ClientID: r.Client.ID, Resource: r.Resource.URI})
 }
 
-// need finds out about the clearance that a request names.
+// need returns the tool call approval that a request names.
 func (f *Flow) need(ctx context.Context, r Request, v *storage.Visit) (n needed, err error) {
 	n.Clearance, err = f.named(ctx, r, v.User.ID)
 	if n.waitsForPerson() {
@@ -46,13 +47,14 @@ func (f *Flow) need(ctx context.Context, r Request, v *storage.Visit) (n needed,
 
 func (n needed) waits() bool { return n.Clearance != nil && n.State == storage.ClearanceWaits }
 
-// waitsForPerson reports whether the person of the request decides; else they are only told who does.
+// waitsForPerson reports whether the user of the request decides. Otherwise the page only names who
+// does.
 func (n needed) waitsForPerson() bool { return n.waits() && n.By == oauth.ClearanceByPerson }
 
 func (n needed) refused() bool { return n.Clearance != nil && n.State == storage.ClearanceRefused }
 
-// proof is the step by which a person proves what a clearance demands of who gives it; nil: nothing is
-// missing. It comes before the consent page, which would have to be shown once more after it.
+// proof returns the step in which a user authenticates for a tool call approval, or nil. It comes
+// before the consent page, which would otherwise be shown twice.
 func (f *Flow) proof(x Valid) Step {
 	to := entry.Destination{Query: x.Request.Query}
 	switch n := x.Clearance; {
@@ -65,8 +67,8 @@ func (f *Flow) proof(x Valid) Step {
 	return nil
 }
 
-// askClearance is the step after consent in which a person decides about the call, or is told for whom it
-// waits; nil: there is nothing to show.
+// askClearance returns the step after consent in which a user decides about the call, or learns who
+// decides. It returns nil if there is nothing to show.
 func askClearance(r Request, n needed, session storage.Hash, approved *Consented) Step {
 	if !n.waits() || n.By != oauth.ClearanceByPerson && (r.Told || slices.Contains(r.Prompt, "none")) {
 		return nil
@@ -74,7 +76,7 @@ func askClearance(r Request, n needed, session storage.Hash, approved *Consented
 	return AskClearance{Request: r, ID: n.ID, Session: session, Approved: approved}
 }
 
-// clearanceAfter is askClearance for a person who has just approved what the consent page asked.
+// clearanceAfter is askClearance for a user who has just approved the consent page.
 func (f *Flow) clearanceAfter(ctx context.Context, r Request, yes answer, by Approver) Step {
 	c, err := f.named(ctx, r, by.UserID)
 	n := needed{Clearance: c}

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ConfirmAccount is the page that names the account before the application gets a code without a consent
-// page of a person who is signed in. A provider that remembers people picks an account without a word.
+// ConfirmAccount is the page that names the account before the application gets a code without a
+// consent page. A provider with a remembered session picks an account silently.
 type ConfirmAccount struct {
 	Request Request
 	Visit   storage.Visit
@@ -27,20 +27,20 @@ func (c ConfirmAccount) Question() policy.Question {
 	return policy.Ask(c.Request.Resource.Resource, c.Request.Scopes, c.Visit.Consented)
 }
 
-// AccountForm is the sealed content of the form of that page.
+// AccountForm is the sealed content of the form on the ConfirmAccount page.
 type AccountForm struct {
-	// Provider is where the person has just signed in, and may choose another account. "": they were signed
-	// in before, and an approval is remembered.
+	// Provider is the provider of the sign-in that has just ended; the user may choose another
+	// account there. "": the user was signed in before, and an approval is remembered.
 	Provider string `json:"p,omitempty"`
-	// Payload came back from there, or has the request and the scopes that would be granted.
+	// Payload came back from the provider, or contains the request and the scopes to grant.
 	Payload  Payload `json:"t"`
 	UserID   string  `json:"u"`
 	AuthTime int64   `json:"a"` // see ConsentForm
 }
 
-// mustConfirm reports whether a page names the account before a code that needs no other page. Who signed
-// in here has typed the name of the account. Clients that sign people in are the operator's, and a client
-// that comes back for a clearance has a grant of this account.
+// mustConfirm reports whether a page has to name the account before a code that needs no other
+// page. Users who signed in here have typed the account name. Clients that sign users in belong to
+// the operator, and a client that returns for a tool call approval has a grant of this account.
 func mustConfirm(x Valid) bool {
 	return x.Visit.Session.UpstreamID != "" && !x.Request.SignIn && x.Clearance.Clearance == nil && !x.Confirmed
 }
@@ -57,8 +57,8 @@ func (f *Flow) remembered(r Request, v storage.Visit) AccountForm {
 	}
 }
 
-// confirmAfter shows the page to a person who has approved, and then signed in at a provider. Where the
-// approval leads to another page instead, that names the account.
+// confirmAfter shows the page to a user who approved and then signed in at a provider. If the
+// approval leads to another page, that page names the account.
 func (f *Flow) confirmAfter(ctx context.Context, x Examined, provider string, p Payload, by Approver) Step {
 	yes := p.answer()
 	v, step := f.stands(ctx, x, yes, by)
@@ -74,15 +74,15 @@ func (f *Flow) confirmAfter(ctx context.Context, x Examined, provider string, p 
 	return ConfirmAccount{v.Request, *v.Visit, AccountForm{provider, p, by.UserID, by.AuthTime.Unix()}}
 }
 
-// answer returns the approval that the person gave before they left.
+// answer returns the approval that the user gave before the sign-in at the provider.
 func (p Payload) answer() answer {
 	return answer{p.Approved, p.Choice, p.Elsewhere, p.Query.SignedIn()}
 }
 
-// Another is the verdict of a person who wants another account.
+// Another is the verdict of a user who wants another account.
 const Another = "another"
 
-// Confirm carries out the decision of a person about the account. Their approval is examined again.
+// Confirm carries out a user's decision about the account. It examines the approval again.
 func (s *ProviderSignIns) Confirm(
 	ctx context.Context, c AccountForm, token storage.Hash, verdict string, networks []string,
 ) Step {
@@ -102,8 +102,8 @@ func (s *ProviderSignIns) Confirm(
 	return s.Flow.Consent(ctx, consent, token, decision)
 }
 
-// confirmed continues a request that an earlier approval covers. If the request or the person is not the one on
-// the page, it returns the step that shows this.
+// confirmed continues a request that an earlier approval covers. If the request or the user is not
+// the one on the page, it returns the step that shows the change.
 func (f *Flow) confirmed(ctx context.Context, c ConsentForm, token storage.Hash) Step {
 	who := f.browser(token)
 	x := f.Examine(ctx, form.New(c.Query.Values()), f.fetching(f.Clients.Current, who), who)

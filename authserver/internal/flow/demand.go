@@ -12,21 +12,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// asksAlways reports whether a person is asked each time, whatever they have granted before: for a scope
-// that demands a proof. The page on which they prove who they are does not say for what.
+// asksAlways reports whether a user is asked each time, whatever they granted before. This applies
+// to scopes that require authentication, because the page for that does not name the purpose.
 func asksAlways(r Request) bool {
 	return policy.AuthenticationFor(r.Resource.Resource, r.Scopes) != policy.Authentication{}
 }
 
-// demand is what a request and the granted scopes demand of the person's proof (AS-238). The max_age of
-// the request is looked at where the person would have to sign in, see mustSignIn.
+// demand returns the authentication that a request and the granted scopes require (AS-238).
+// mustSignIn checks the max_age of the request.
 func (r Request) demand(granted oauth.Scopes) policy.Authentication {
 	want := policy.AuthenticationFor(r.Resource.Resource, granted)
 	want.ACR = oauth.StrongerACR(want.ACR, r.ACR)
 	return want
 }
 
-// errUnreachable and errUntold: no proof of this person will do.
+// errUnreachable and errUntold report that this user cannot meet the requirement.
 var (
 	errUnreachable = oauth.NewError(oauth.UnmetAuthentication,
 		"This needs a sign-in with a passkey, which does not work at this address of the server.")
@@ -34,9 +34,9 @@ var (
 		"This needs a recent sign-in, and your provider does not say when you signed in.")
 )
 
-// lacking is the step in which the person of a request proves what is demanded of them and their
-// session does not show; nil when nothing is missing. A second factor that policy wants of them comes
-// first. The error is for what no proof leads to.
+// lacking returns the step in which the user adds the authentication that their session lacks, or
+// nil. A second factor that policy requires comes first. It returns an error if no authentication
+// can meet the requirement.
 func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time) (Step, error) {
 	want, s := x.Request.demand(granted), x.Visit.Session
 	proof := policy.Proof{ACR: ways.ACR(s.Methods), At: s.AuthTime}
@@ -50,14 +50,14 @@ func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time
 		return SignInStep{entry.StepUp{To: to}}, nil
 	case proof.Recent(want, now) && !s.AuthTime.Before(x.Request.ProvedAfter):
 		return nil, nil
-	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another proof would tell no more
+	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another sign-in would not help
 		return nil, errUntold
 	}
 	return SignInStep{entry.Reprove{To: to}}, nil
 }
 
-// lackingAtAnswer is lacking for a person who answers a page, of whose session little is known (see
-// answering): it is read where a proof is demanded.
+// lackingAtAnswer is lacking for a user who answers a page. It reads their session only if
+// authentication is required; see answering.
 func (f *Flow) lackingAtAnswer(ctx context.Context, x Valid, granted oauth.Scopes, yes answer, by Approver) Step {
 	if x.Request.demand(granted) == (policy.Authentication{}) {
 		return nil

@@ -15,21 +15,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Devices has people decide about the requests of devices (RFC 8628 §3.3). A person is asked each
-// time, whatever they have approved before: any program anywhere can begin a request.
+// Devices lets users decide about the requests of devices (RFC 8628 §3.3). Users are asked each
+// time, whatever they approved before: any program anywhere can begin a request.
 type Devices struct {
 	Flow      *Flow
 	Requests  *device.Requests
 	Approvals DeviceApprovals
 }
 
-// DeviceApprovals makes an approval a grant. Its contract is that of grant.Approvals.
+// DeviceApprovals stores a grant for an approval. grant.Approvals documents the contract.
 type DeviceApprovals interface {
 	ApproveDevice(ctx context.Context, a grant.DeviceApproval) error
 }
 
-// DeviceForm is what the form of AskDevice carries along, sealed and bound to the browser: the
-// request, what was shown of it, and to whom.
+// DeviceForm is the content of the AskDevice form, sealed and bound to the browser: the request,
+// the contents of the page, and the user.
 type DeviceForm struct {
 	Code   string       `json:"c"` // the user code
 	Device storage.Hash `json:"d"` // of the device code
@@ -37,7 +37,8 @@ type DeviceForm struct {
 	UserID string       `json:"u"`
 }
 
-// Fill shows the form for a code with the one of a link, which is not looked up (RFC 8628 §3.3.1).
+// Fill shows the form for a code, filled with the code of a link. It does not look the code up (RFC
+// 8628 §3.3.1).
 func (d *Devices) Fill(ctx context.Context, linked string, token storage.Hash) Step {
 	code := device.Show(device.Read(linked))
 	if code == "" {
@@ -52,8 +53,8 @@ func (d *Devices) Fill(ctx context.Context, linked string, token storage.Hash) S
 	return EnterDeviceCode{Code: code}
 }
 
-// Look shows what waits under a code. It decides nothing (RFC 8628 §3.3.1), and looks nothing up
-// for a person who has not signed in.
+// Look shows the request of a typed code. It decides nothing (RFC 8628 §3.3.1), and looks nothing
+// up before the user has signed in.
 func (d *Devices) Look(ctx context.Context, typed string, token storage.Hash, networks []string) Step {
 	if typed == "" {
 		return EnterDeviceCode{}
@@ -93,7 +94,7 @@ func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v 
 	if r.Paused != nil {
 		return pausedDevice(r, *v, code, found)
 	}
-	// Before the page is shown: who answers it proves first what the device asks for (RFC 9470 §4).
+	// The user authenticates as the device requires before the page is shown (RFC 9470 §4).
 	proof, err := Valid{Request: r, Visit: v}.lacking(nil, entry.Destination{Device: code}, d.Flow.Now())
 	switch {
 	case err != nil:
@@ -111,8 +112,8 @@ func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v 
 	}
 }
 
-// examine is what the person may give a device, by the client and the MCP server as they are now,
-// or the step that ends the request.
+// examine returns the request with the scopes that the user may give a device, for the current
+// client and MCP server, or the step that ends the request.
 func (d *Devices) examine(ctx context.Context, code string, found storage.Device, v *storage.Visit) (Request, Step) {
 	client, err := d.Flow.fetching(d.Flow.Clients.Current, known(*v))(ctx, found.ClientID)
 	if err != nil {
@@ -145,8 +146,8 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 	return r, nil
 }
 
-// Decide carries out what the person decided. What was shown is what is granted; when it is no
-// longer what would be granted, it is shown again.
+// Decide carries out a user's decision. It grants only the contents of the page; if the request has
+// changed, it shows the page again.
 func (d *Devices) Decide(ctx context.Context, form DeviceForm, decision Decision, token storage.Hash) Step {
 	v, err := d.Flow.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
@@ -178,7 +179,7 @@ func (d *Devices) Decide(ctx context.Context, form DeviceForm, decision Decision
 	return d.approve(ctx, yesToDevice{form, found, *v}, r, decision.Choice)
 }
 
-// yesToDevice is an approval of what the page about a device showed.
+// yesToDevice is an approval of the contents of a device page.
 type yesToDevice struct {
 	form    DeviceForm
 	request storage.Device
@@ -231,7 +232,7 @@ func (d *Devices) approve(ctx context.Context, yes yesToDevice, r Request, choic
 	return DeviceDecided{Request: r}
 }
 
-// undecided is the step after a decision that was not carried out.
+// undecided returns the step after a decision that was not carried out.
 func undecided(code string, err error) Step {
 	if errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {
 		return EnterDeviceCode{code, device.ErrWrong}

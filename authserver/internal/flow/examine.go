@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Examine identifies a request, validates it, and narrows it to what the person may have.
-// find resolves its client, who says for whom: every answer of a person is examined by the
-// client as it is stored at that time.
+// Examine identifies a request, validates it, and narrows it to the scopes that the user may have.
+// find finds its client, and who finds the user. Every answer of a user is examined with the client
+// that is stored at that time.
 func (f *Flow) Examine(ctx context.Context, p form.Params, find finder, who visitor) Examined {
 	to, err := f.identify(ctx, p, find)
 	switch {
@@ -35,8 +35,8 @@ func (f *Flow) Examine(ctx context.Context, p form.Params, find finder, who visi
 	return f.permit(ctx, r, v)
 }
 
-// permit narrows a request to what policy gives the person. Who signed in at a provider where
-// the session has ended is signed in no more.
+// permit narrows a request to the scopes that policy allows the user. If the user's session at the
+// provider has ended, they count as signed out.
 func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined {
 	scopes, err := f.permitted(ctx, r, v)
 	switch {
@@ -61,8 +61,8 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 	return x
 }
 
-// permitted are the scopes that policy gives the person. Who they are is for every person to say. The
-// administration of this server is for people with a role (OB-10).
+// permitted returns the scopes that policy allows the user. Every user may identify themselves to a
+// client. The administration of this server requires a role (OB-10).
 func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oauth.Scopes, error) {
 	if r.SignIn {
 		return r.Scopes, f.Bindings.Check(ctx, v.Session.UpstreamID, 0)
@@ -76,7 +76,8 @@ func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oaut
 	return f.Bindings.Permit(ctx, who, r.Resource.Resource, r.Scopes)
 }
 
-// administers is nil for a person with a role. Of one who answers a form little may be known, see answering.
+// administers returns nil for a user with a role. If the user answers a form, it reads the session
+// first; see answering.
 func (f *Flow) administers(ctx context.Context, v *storage.Visit) error {
 	if v.User.ID == "" {
 		live, err := f.Browsers.LiveVisit(ctx, v.Session.Hash, storage.VisitKey{})
@@ -94,8 +95,8 @@ func (f *Flow) administers(ctx context.Context, v *storage.Visit) error {
 	return nil
 }
 
-// owes reports whether a second factor is required of a person that their session does not have.
-// A person who answers a form was asked for it before.
+// owes reports whether a second factor is required of a user and missing in their session. Users
+// who answer a form were asked for it before.
 func (f *Flow) owes(ctx context.Context, v *storage.Visit) (bool, error) {
 	if f.Factors == nil || v.User.ID == "" {
 		return false, nil
@@ -104,7 +105,7 @@ func (f *Flow) owes(ctx context.Context, v *storage.Visit) (bool, error) {
 	return need.Missing, err
 }
 
-// unread is the request of a client of which only the id is known, a URL.
+// unread returns the request of a client whose metadata document has not been read.
 func (f *Flow) unread(ctx context.Context, to Identified, p form.Params) Unread {
 	x := Unread{
 		Client:   storage.Client{ID: to.Client.ID, Source: storage.SourceCIMD},
@@ -118,9 +119,9 @@ func (f *Flow) unread(ctx context.Context, to Identified, p form.Params) Unread 
 	return x
 }
 
-// consentKey names the consent that an answer without a question could rest on: for the
-// client as it is, and for the place that the answer goes to. Consents from before places
-// were kept count for clients of the operator alone.
+// consentKey identifies the consent that could answer a request without a question: for the client
+// in its current form, and for the redirect URI. Consents stored before redirect URIs were recorded
+// count only for clients of the operator.
 func consentKey(to Identified, resource string) storage.VisitKey {
 	return storage.VisitKey{
 		ClientID: to.Client.ID,

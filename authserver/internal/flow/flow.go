@@ -1,28 +1,28 @@
-// Package flow is the half of the authorization server that stands behind the browser, as
-// values. It knows the store and no HTTP: the edge parses a request, calls the flow, and
-// writes the Step that it gets.
+// Package flow implements the browser side of the authorization server without HTTP. It reads the
+// store, and returns values: the edge parses a request, calls the flow, and writes the Step that it
+// returns.
 //
 //	examine.go   Examine: identify, validate, permit. Every step of a flow goes through it.
-//	identify.go  who asks, and where the answer goes; can only fail to a page
-//	validate.go  the rest of the request; its failures are for the client
-//	request.go   what an examination has found out
+//	identify.go  finds the client and the redirect URI; errors are shown on a page
+//	validate.go  checks the rest of the request; errors are sent to the client
+//	request.go   the results of an examination
 //	next.go      Next, the only function that chooses the next step
 //	step.go      the steps
-//	approve.go   what a person has approved becomes a code
+//	approve.go   turns the user's approval into a code
 //	confirm.go   the page that names the account before a code
-//	paused.go    the page about an application that the person has paused
-//	shown.go     what an approval is bound to
-//	demand.go    what a request, and what is granted, demands of the person's proof
-//	visitor.go   for whom a request is examined
-//	signinoptions.go  where people may sign in
-//	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
-//	             account is, and link.go lets a resource server have more of one
-//	limiter.go   how many browsers may be sent to providers
-//	push.go      the request that a client has pushed (RFC 9126)
-//	device.go    the request of a device without a browser (RFC 8628)
+//	paused.go    the page about an application that the user has paused
+//	shown.go     the shown contents that an approval is bound to
+//	demand.go    the authentication that a request and the granted scopes require
+//	visitor.go   finds the user for whom a request is examined
+//	signinoptions.go  the sign-in methods
+//	provider.go  starts a sign-in at a provider; return.go completes it, claim.go asks
+//	             whether an account is the user's, and link.go extends a provider grant
+//	limiter.go   limits how many browsers are sent to providers
+//	push.go      pushed authorization requests (RFC 9126)
+//	device.go    requests of devices without a browser (RFC 8628)
 //	home.go      the start page
 //
-// Package entry has people sign in and prove who they are.
+// Package entry signs users in and authenticates them again.
 package flow
 
 import (
@@ -48,35 +48,35 @@ type Flow struct {
 	Catalog  *catalogue.Catalogue
 	Browsers *entry.Browsers
 	Options  *SignInOptions
-	Factors  entry.SecondFactors // nil: a second factor is required of no person
+	Factors  entry.SecondFactors // nil: no second factor is required
 	Protocol Protocol
 	Desk     *clearance.Desk
 	Pauses   Pauses
 	Bindings binding.Checker
-	Identity storage.Resource // what clients that want to know who people are get, see storage.Client.SignsIn
-	// ACRs are the authentication context classes that people can reach here, the weakest first.
+	Identity storage.Resource // resource of clients that only identify users, see storage.Client.SignsIn
+	// ACRs lists the authentication context classes that users can reach here, weakest first.
 	ACRs   []string
 	Limits *allowance.Limits
 	Audit  *audit.Recorder
 	Now    func() time.Time
 }
 
-// Protocol is the protocol shell.
+// Protocol validates requests, issues codes and records denials.
 type Protocol interface {
-	// Validate checks a request in the order of the specifications. An *oauth.Error says what
-	// is wrong with it.
+	// Validate checks a request in the order of the specifications. It returns an *oauth.Error if
+	// the request is invalid.
 	Validate(ctx context.Context, r Request) error
-	// Issue makes an approval a grant and its code, and returns the parameters of the
-	// authorization response. grant.ErrSignedOut when the session has ended or is another person's;
-	// storage.ErrChanged when the client or the earlier consent is no longer the same.
+	// Issue stores a grant and a code for an approval, and returns the parameters of the
+	// authorization response. It returns grant.ErrSignedOut if the session has ended or belongs to
+	// another user, and storage.ErrChanged if the client or the earlier consent has changed.
 	Issue(ctx context.Context, a Approval) (url.Values, error)
-	// Deny keeps that the page with a code was answered by a no. grant.ErrAnswered when it was
-	// approved; an *oauth.Error.
+	// Deny records that the user denied the request on the page with this code. It returns
+	// grant.ErrAnswered if the page was approved before; other errors are *oauth.Errors.
 	Deny(ctx context.Context, code string) error
 }
 
-// Authorize runs a request through its phases, again when the client or the consent that it
-// was judged by turns out to be of a moment ago. token is the browser's session.
+// Authorize runs a request through its phases. It runs them a second time with fresh data if the
+// client or the consent has changed meanwhile. token is the browser's session.
 func (f *Flow) Authorize(ctx context.Context, p form.Params, token storage.Hash) Step {
 	step := f.authorize(ctx, p, token, f.Clients.Find)
 	if _, ok := step.(changed); ok {
@@ -97,15 +97,15 @@ func (f *Flow) authorize(ctx context.Context, p form.Params, token storage.Hash,
 	return step
 }
 
-// ask shows the page on which people decide about a request, as it is now, whatever
-// they have approved before.
+// ask shows the page on which users decide about a request in its current form, whatever they
+// approved before.
 func (f *Flow) ask(ctx context.Context, query form.Query, token storage.Hash) Step {
 	who := f.browser(token)
 	x := f.Examine(ctx, form.New(query.AskingAgain().Values()), f.fetching(f.Clients.Current, who), who)
 	return f.next(ctx, x, token)
 }
 
-// next is Next, with a word for a person who is no longer signed in.
+// next calls Next and adds the data that pages need, such as the reason why a session ended.
 func (f *Flow) next(ctx context.Context, x Examined, token storage.Hash) Step {
 	switch r := x.(type) {
 	case Unread:

@@ -9,20 +9,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// StartPage is what people see before they go anywhere.
+// StartPage reads the data of the start page.
 type StartPage struct {
 	Browsers *entry.Browsers
 	Catalog  *catalogue.Catalogue
 }
 
-// Home is what the start page shows.
+// Home is the content of the start page.
 type Home struct {
-	Visit     *storage.Visit // nil: no person is signed in
+	Visit     *storage.Visit // nil: nobody is signed in
 	Resources []storage.Resource
 	EndNotice string
 }
 
-// Home reads what the start page shows to the person who is signed in in the browser.
+// Home returns the content of the start page for the browser's user.
 func (p *StartPage) Home(ctx context.Context, token storage.Hash) (h Home, err error) {
 	if h.Visit, err = p.Browsers.Visit(ctx, token, storage.VisitKey{}); err != nil {
 		return h, err

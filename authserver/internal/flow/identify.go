@@ -16,15 +16,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// finder resolves a client id.
+// finder finds the client with an id.
 type finder func(ctx context.Context, id string) (storage.Client, error)
 
-// errUnread is the error of a finder for a client of which only the address of its metadata
-// document is known, while no person is signed in: a stranger cannot make us fetch a document
-// (AS-154).
+// errUnread is returned by a finder for a client whose metadata document would have to be fetched
+// while nobody is signed in. Anonymous requests cannot make the server fetch a document (AS-154).
 var errUnread = errors.New("flow: the client's document is not read for strangers")
 
-// fetching is find, which for a person who is signed in reads the document of an unknown client.
+// fetching wraps find to fetch the document of an unknown client if a user is signed in.
 func (f *Flow) fetching(find finder, who visitor) finder {
 	return func(ctx context.Context, id string) (storage.Client, error) {
 		c, err := find(ctx, id)
@@ -41,11 +40,9 @@ func (f *Flow) fetching(find finder, who visitor) finder {
 	}
 }
 
-// identify finds out who asks and where the answer goes. Its failures are shown to
-// the person on a page and never redirected (OAuth 2.1 §4.1.2.1, AS-40).
-//
-// A redirect URI that a metadata document does not have may be new in it, so it is read again
-// before we refuse.
+// identify finds the client and the redirect URI of a request. Its errors are shown on a page and
+// never redirected (OAuth 2.1 §4.1.2.1, AS-40). If a client's metadata document does not list the
+// redirect URI, identify reads the document again before it refuses.
 func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identified, error) {
 	for _, k := range []string{"client_id", "redirect_uri"} {
 		if len(p.Values[k]) > 1 {
@@ -60,7 +57,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 	audit.Note(ctx, slog.String("client_id", form.Cut(id, 512)), redirectAsked(p.Get("redirect_uri")))
 	c, err := find(ctx, id)
 	if err != nil {
-		c.ID = id // whatever else may still be known of it, for the page
+		c.ID = id // the page shows the id that was sent
 		return Identified{Client: c, Sent: p.Get("redirect_uri")}, err
 	}
 	if c.Source == storage.SourceCIMD && f.Clients.MayFetch(id) &&
@@ -85,8 +82,9 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 	return to, nil
 }
 
-// errRedirect names both sides, since the person who sees it has to compare them. It is shown
-// as text, never as a link. What an operator has registered is not for strangers.
+// errRedirect returns an error that names the sent and the registered redirect URIs, so that the
+// user can compare them. The page shows it as text, never as a link. Redirect URIs that an operator
+// registered are not shown to strangers.
 func errRedirect(c storage.Client, sent string) error {
 	refused := func(text string) error {
 		return oauth.NewError(oauth.InvalidRequest, text).Because(refusal.ErrNotRegistered)
@@ -102,7 +100,8 @@ func errRedirect(c storage.Client, sent string) error {
 	return refused(what + ", which has " + strings.Join(have, ", ") + ".")
 }
 
-// redirectAsked is the redirect URI of a request, without what it may carry.
+// redirectAsked returns the redirect URI of a request for the audit log, without parts that may
+// carry secrets.
 func redirectAsked(raw string) slog.Attr {
 	u, err := url.Parse(raw)
 	if err != nil {

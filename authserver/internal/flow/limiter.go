@@ -10,30 +10,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// How many browsers may be sent to a provider. It takes no sign-in, and each leaves a row for ten
-// minutes. A company whose people all come from one address at nine o'clock gets through: three
-// thousand in ten minutes, and a person who has to wait waits a second. Ten such networks together
-// affect others, and the rows of one process stay below some thirty thousand.
+// Limits of browsers that are sent to a provider. This needs no sign-in, and each leaves a row for
+// ten minutes. A company whose people all come from one address at nine o'clock gets through: three
+// thousand in ten minutes, and a user who has to wait waits a second. Ten such networks together
+// affect others, and the rows of one process stay below about thirty thousand.
 const (
 	signInsOfNetwork = 5  // a second
 	signInsInTotal   = 50 // a second
-	signInBurst      = 60 // times that at once
+	signInBurst      = 60 // times the rate, at once
 	signInNetworks   = 10_000
 )
 
-// strangers is the key of all sign-ins of people who are not signed in; no network is named so.
+// strangers is the key of all sign-ins of users who are not signed in. It is not a valid network.
 const strangers = "strangers"
 
-// signInLimiter bounds the sign-ins at providers of each network, and those of all strangers.
+// signInLimiter limits the sign-ins at providers for each network, and for all strangers together.
 type signInLimiter struct{ buckets *allowance.Limiter }
 
 func newSignInLimiter(l *allowance.Limits) *signInLimiter {
 	return &signInLimiter{l.Limiter("sign-ins at providers", signInNetworks)}
 }
 
-// take counts one sign-in under each of the networks that it comes from, the smallest
-// first, or returns the error that asks the person to wait. People who are signed in do not
-// stand in line with strangers.
+// take counts one sign-in under each of its networks, smallest first. It returns an error that asks
+// the user to wait if a limit is reached. The total limit for strangers does not apply to signed-in
+// users.
 func (l *signInLimiter) take(ctx context.Context, networks []string, signedIn bool) error {
 	var draws []allowance.Draw
 	for place, name := range networks {
@@ -50,7 +50,7 @@ func (l *signInLimiter) take(ctx context.Context, networks []string, signedIn bo
 	return e
 }
 
-// signInOf is one sign-in from the bucket of a key, which has perSecond of them.
+// signInOf draws one sign-in from a bucket that refills at perSecond.
 func signInOf(key string, perSecond int) allowance.Draw {
 	return allowance.Draw{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*signInBurst)}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ConnectForm is what the form at /connect carries along, sealed and bound to the browser.
+// ConnectForm is the content of the form at /connect, sealed and bound to the browser.
 type ConnectForm struct {
 	Request string `json:"r"` // sealed by connect.Links
 	UserID  string `json:"u"`
 }
 
-// Open shows what a link asks of the person who opens it.
+// Open shows the page of a link to the user who opens it.
 func (s *ProviderSignIns) Open(ctx context.Context, sealed string, token storage.Hash) (Step, error) {
 	r, err := s.Links.Open(sealed)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *ProviderSignIns) Open(ctx context.Context, sealed string, token storage
 	return AskConnect{ConnectForm{sealed, v.User.ID}, r, provider, s.resource(ctx, r.Resource), *v}, nil
 }
 
-// Extend carries out what the person said whom a link has asked.
+// Extend carries out the user's decision on the page of a link.
 func (s *ProviderSignIns) Extend(
 	ctx context.Context, asked AskConnect, verdict string, networks []string,
 ) (Step, error) {
@@ -67,9 +67,10 @@ func (s *ProviderSignIns) Extend(
 	return nil, incomplete.Err
 }
 
-// mayExtend returns what the session owes before it gives an MCP server more at a provider. A proof of the last
-// minutes is asked for where no account there is the person's yet: the one that comes back would be a further way
-// in (PE-04). Where there is one, no other can come back; if it is untied meanwhile, Claim asks.
+// mayExtend returns an error if the session has to authenticate before it gives an MCP server more
+// access at a provider. A recent authentication is required if the user has no linked account at
+// the provider, because the returned account becomes another authentication method (PE-04). If one
+// is linked, the provider cannot return another; if it is unlinked meanwhile, Claim asks.
 func (s *ProviderSignIns) mayExtend(ctx context.Context, asked AskConnect) error {
 	ids, err := s.Delegation.Identities(ctx, asked.Request.UserID)
 	if err != nil {
@@ -81,20 +82,21 @@ func (s *ProviderSignIns) mayExtend(ctx context.Context, asked AskConnect) error
 	return s.mayTie(ctx, asked.Visit.Session.Hash, asked.Request.UserID)
 }
 
-// mayTie returns the error of entry.Browsers.Owed: from then on, a linked account at a provider lets its holder in.
+// mayTie returns the error of entry.Browsers.Owed, because a linked account at a provider can sign
+// in from then on.
 func (s *ProviderSignIns) mayTie(ctx context.Context, token storage.Hash, userID string) error {
 	_, err := s.Flow.Browsers.ActingAs(ctx, token, userID, entry.Change)
 	return err
 }
 
-// recordNotYours leaves a trace: a person may have been sent another person's link, to tie
-// an account of theirs to that person's.
+// recordNotYours records that a user opened another user's link. Someone may have sent it to get an
+// account of theirs linked to the other user.
 func (s *ProviderSignIns) recordNotYours(ctx context.Context, r connect.Request, v *storage.Visit) {
 	s.Flow.Audit.Record(ctx, audit.ConnectRefused, slog.String("user", v.User.ID), slog.String("for_user", r.UserID),
 		slog.String("connector", r.Provider), slog.String("resource", r.Resource))
 }
 
-// connected is the page after a link. The link may have expired on the way.
+// connected returns the page after a link. The link may have expired meanwhile.
 func (s *ProviderSignIns) connected(ctx context.Context, sealed string, declined bool) Step {
 	r, err := s.Links.Open(sealed)
 	if r.Provider == "" {
@@ -104,7 +106,7 @@ func (s *ProviderSignIns) connected(ctx context.Context, sealed string, declined
 	return Connected{provider, s.resource(ctx, r.Resource), declined}
 }
 
-// resource is a resource as people know it.
+// resource returns the resource with its display name.
 func (s *ProviderSignIns) resource(ctx context.Context, uri string) storage.Resource {
 	if catalog, err := s.Flow.Catalog.Load(ctx); err == nil {
 		if r, ok := catalog.Lookup(uri); ok {

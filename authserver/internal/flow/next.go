@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Next decides the next step of a request from what was found out about it. It is the only
-// place that decides, and it is pure: each step, when done, comes back to it (AS-39, AS-70).
+// Next chooses the next step of a request from the result of its examination. It is the only place
+// that chooses, and it is pure: each step returns to it when it is done (AS-39, AS-70).
 func Next(x Examined, now time.Time) Step {
 	switch x := x.(type) {
 	case Unidentified:
@@ -47,14 +47,14 @@ func nextValid(x Valid, now time.Time) Step {
 	return nextOfPerson(x, silent, now)
 }
 
-// nextOfPerson is nextValid once it is known who the person is.
+// nextOfPerson continues nextValid for a known user.
 func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	r, v, granted := x.Request, x.Visit, x.Request.Scopes
 	if r.Paused != nil {
 		return whilePaused(r, *v, silent)
 	}
 	asks := mustConsent(r, v)
-	if asks { // what the person will choose is not known, but for what they chose before
+	if asks { // only the earlier choice is known before the page
 		granted = granted.Intersect(policy.Implied(r.Resource.Resource, v.Consented))
 	}
 	missing, err := x.lacking(granted, entry.Destination{Query: r.Query}, now)
@@ -90,8 +90,8 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	}}
 }
 
-// signIn is the step in which a person signs in for a request: at the provider it leads to, or on
-// the page on which people choose.
+// signIn returns the step in which a user signs in for a request: at the chosen provider, or on the
+// page with the choice.
 func signIn(x Valid) Step {
 	r := x.Request
 	if r.Provider != "" {
@@ -106,10 +106,10 @@ func signIn(x Valid) Step {
 	}}
 }
 
-// maxHint bounds the name that a client fills into the login page, in bytes.
+// maxHint is the maximum length of a login hint on the login page, in bytes.
 const maxHint = 200
 
-// signInUnread is signIn for a client of which only the id is known.
+// signInUnread is signIn for a client whose metadata document has not been read.
 func signInUnread(x Unread) Step {
 	if x.Provider != "" {
 		return AskBeforeReading{x}
@@ -127,27 +127,27 @@ func mustSignIn(r Request, v *storage.Visit, now time.Time) bool {
 		r.MaxAge >= 0 && (v.Session.AuthTime.IsZero() || now.Sub(v.Session.AuthTime) > r.MaxAge)
 }
 
-// mustChoose reports whether the person has to say as whom they answer: when the client demands it,
-// and when it expects another person than the one who is signed in (OpenID Connect Core §3.1.2.1,
-// AS-239). A code never goes to another account than the current one without a page. Of accounts at
-// providers, a client knows another name than we do.
+// mustChoose reports whether the user has to choose an account: if the client requires it, or if it
+// expects another user (OpenID Connect Core §3.1.2.1, AS-239). A code never goes to another account
+// than the current one without a page. A login hint says nothing about accounts that signed in at a
+// provider, because the client knows them by another name.
 func mustChoose(r Request, v *storage.Visit) bool {
 	expected := r.LoginHint == "" || v.Session.UpstreamID != "" || strings.EqualFold(r.LoginHint, v.User.Name)
 	return slices.Contains(r.Prompt, "select_account") || !expected
 }
 
-// comesToAlias reports whether a person first lets this client in at an alias of an MCP server. Aliases
-// are there to connect as another person, and the one who is signed in is often the one of the resource
-// itself. A client that claims that the person has chosen leads to the consent page, which names them.
+// comesToAlias reports whether the user approves this client for the first time at an alias of an
+// MCP server. Aliases exist to connect as another user, and the signed-in user is often the one of
+// the main resource. If a client falsely claims that the user has chosen, the consent page still
+// names the account.
 func comesToAlias(r Request, v *storage.Visit) bool {
 	return r.Resource.AliasOf != "" && v.Consented == nil && !r.Chosen
 }
 
-// mustConsent looks at what the person has allowed this client; who has to sign in at a provider is
-// asked before that, too (SP-02).
-//
-// For a client that wants to know who they are, people are not asked: the operator has decided that,
-// and it has credentials, so no other program can pass for it.
+// mustConsent reports whether the user has to consent, given their earlier consent. Before a
+// sign-in at a provider, the user consents first (SP-02). For a client that only identifies users,
+// the operator has consented. Such a client has credentials, so no other program can impersonate
+// it.
 func mustConsent(r Request, v *storage.Visit) bool {
 	if r.SignIn {
 		return slices.Contains(r.Prompt, "consent")
@@ -158,20 +158,19 @@ func mustConsent(r Request, v *storage.Visit) bool {
 		policy.NeedsConsent(r.Resource.Resource, v.Consented, r.Scopes)
 }
 
-// anyProgramCouldAsk reports whether every program on the person's computer could make this very
-// request and get the answer: the id of a metadata document is public, that of a client of the
-// operator is in its users' manual, and any program can take a loopback port or a private-use
-// scheme. Such a client is asked about each time (RFC 8252 §8.6, OAuth 2.1 §7.3.1). An id that was
-// registered is known to one installation only.
+// anyProgramCouldAsk reports whether every program on the user's computer could make this request
+// and receive the response. The id of a metadata document is public, an operator's client id is in
+// its manual, and any program can take a loopback port or a private-use scheme. Users are asked
+// about such clients each time (RFC 8252 §8.6, OAuth 2.1 §7.3.1). A dynamically registered id is
+// known to one installation only.
 func anyProgramCouldAsk(r Request) bool {
 	published := r.Client.Source == storage.SourceCIMD || r.Client.Operated()
 	return published && r.Client.Public() && onOneComputer(r.Identified)
 }
 
-// refuse sends an error to the client where that needs no question: to clients of the operator, and
-// to a place that this person has allowed for the client as it is. Anyone can register a client
-// with a redirect URI of their choice, and must not get an open redirector that way (OAuth 2.1
-// §7.12.2).
+// refuse sends an error to the client if that needs no question: to clients of the operator, and to
+// a redirect URI that this user approved for the unchanged client. Anyone can register a client
+// with any redirect URI, which would make this server an open redirector (OAuth 2.1 §7.12.2).
 func refuse(to Identified, v *storage.Visit, err error) Step {
 	if to.Client.Operated() || v != nil && v.Known {
 		return RespondError{to, err}

@@ -59,7 +59,7 @@ func TestNext(t *testing.T) {
 		name string
 		a    Request
 		v    *storage.Visit
-		want Step // of this type
+		want Step // compared by type
 		code oauth.Code
 	}{
 		{"AS-39 no person signed in", request("mcp"), nil, SignInStep{entry.Login{}}, ""},
@@ -109,7 +109,7 @@ func TestNext(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, code := Next(Valid{Request: tt.a, Visit: tt.v}, now), oauth.Code("")
 			switch refused := got.(type) {
-			case RespondError: // where the person has approved that answers go
+			case RespondError: // the user has approved this redirect URI
 				got, code = Stop{}, oauth.AsError(refused.Err).Code
 			case Stop:
 				code = oauth.AsError(refused.Err).Code
@@ -124,7 +124,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// kind is the type of a step: of Enter, that of where it leads.
+// kind returns the type of a step, or the type of its inner step for a SignInStep.
 func kind(step Step) reflect.Type {
 	if enter, ok := step.(SignInStep); ok {
 		return reflect.TypeOf(enter.Step)

@@ -11,12 +11,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Pauses finds what people have paused.
+// Pauses finds the applications that users have paused.
 type Pauses interface {
 	PauseOf(ctx context.Context, userID string, client *storage.Client, resource string) (storage.Pause, error)
 }
 
-// AskPaused is the page that says that the person has paused the application, and offers to resume it.
+// AskPaused is the page that reports that the user has paused the application, and offers to resume
+// it.
 type AskPaused struct {
 	Request Request
 	Visit   storage.Visit
@@ -25,23 +26,23 @@ type AskPaused struct {
 
 func (AskPaused) step() {}
 
-// PausedForm is what the form of the page carries along, sealed and bound to the browser.
+// PausedForm is the content of the AskPaused form, sealed and bound to the browser.
 type PausedForm struct {
-	Pause  string            `json:"p"` // the id
+	Pause  string            `json:"p"` // the pause's id
 	UserID string            `json:"u"`
-	To     entry.Destination `json:"t"` // where the person goes on to when it is resumed
-	// Consent and Device are what a denial is of, as on the page on which people decide; Device has no code for
-	// the request of an application.
+	To     entry.Destination `json:"t"` // the user's destination after resuming
+	// Consent and Device identify the request that a denial is for, as on the consent pages. Device
+	// has no code for the request of an application.
 	Consent ConsentForm `json:"c"`
 	Device  DeviceForm  `json:"v"`
 }
 
-// errPaused tells an application that asks without a page. The person could resume it on one, so they have not
-// denied anything (OpenID Connect Core §3.1.2.6).
+// errPaused is the error for an application that asks with prompt=none. The user could resume it on
+// a page, so they have not denied anything (OpenID Connect Core §3.1.2.6).
 var errPaused = oauth.NewError(oauth.InteractionRequired, "The person has paused this application.")
 
-// paused returns the pause of the application of a request, nil when there is none. Of who answers a form little
-// is known; then the store looks, when it makes the grant.
+// paused returns the pause of a request's application, or nil. If the user answers a form, the
+// store checks for a pause when it creates the grant.
 func (f *Flow) paused(ctx context.Context, r Request, v *storage.Visit) (*storage.Pause, error) {
 	if v.User.ID == "" {
 		return nil, nil
@@ -56,8 +57,9 @@ func (f *Flow) paused(ctx context.Context, r Request, v *storage.Visit) (*storag
 	return &p, nil
 }
 
-// whilePaused is the step of a request whose application is paused. Registrations of one application share the
-// places that answers go to, and the person has approved one: then an error may be sent there, see refuse.
+// whilePaused returns the step of a request whose application is paused. Registrations of one
+// application share redirect URIs, and the user has approved one, so an error may be sent there;
+// see refuse.
 func whilePaused(r Request, v storage.Visit, silent bool) Step {
 	switch {
 	case silent && r.Paused.Application != r.Client.ID:
@@ -68,7 +70,7 @@ func whilePaused(r Request, v storage.Visit, silent bool) Step {
 	return AskPaused{Request: r, Visit: v}
 }
 
-// pausedForm returns the form of the page about a request of an application.
+// pausedForm returns the form for the request of an application.
 func (f *Flow) pausedForm(a AskPaused) PausedForm {
 	r, v := a.Request, a.Visit
 	return PausedForm{
@@ -80,7 +82,7 @@ func (f *Flow) pausedForm(a AskPaused) PausedForm {
 	}
 }
 
-// pausedDevice returns the page about the request of a device.
+// pausedDevice returns the page for the request of a device.
 func pausedDevice(r Request, v storage.Visit, code string, found storage.Device) Step {
 	return AskPaused{r, v, PausedForm{
 		Pause: r.Paused.ID, UserID: v.User.ID, To: entry.Destination{Device: code},

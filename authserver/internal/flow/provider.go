@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ProviderSignIns are sign-ins at providers, for a client that asks and without one.
+// ProviderSignIns signs users in at providers, with or without the request of a client.
 type ProviderSignIns struct {
 	Flow       *Flow
 	Delegation Delegation
@@ -28,7 +28,7 @@ type ProviderSignIns struct {
 	limits     *signInLimiter
 }
 
-// Delegation signs people in at providers. Its contract is that of authserver.Delegation.
+// Delegation signs users in at providers. authserver.Delegation documents the contract.
 type Delegation interface {
 	Listing
 	Depart(ctx context.Context, r delegation.Request) (delegation.AuthorizationRequest, error)
@@ -38,39 +38,40 @@ type Delegation interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 }
 
-// NewProviderSignIns returns the sign-ins that go on with a flow.
+// NewProviderSignIns returns the provider sign-ins of a flow.
 func NewProviderSignIns(f *Flow, d Delegation, l *connect.Links, n *notice.Notifier) *ProviderSignIns {
 	return &ProviderSignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Limits)}
 }
 
-// ProviderForm is what the forms that send a browser to a provider carry along, sealed and
-// bound to the browser.
+// ProviderForm is the content of the forms that send a browser to a provider, sealed and bound to
+// the browser.
 type ProviderForm struct {
 	Provider string             `json:"p"`
 	Purpose  delegation.Purpose `json:"e"`
-	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
-	// Reauth says whether the person has to prove again who they are.
+	UserID   string             `json:"u,omitempty"` // the signed-in user, or ""
+	// Reauth reports whether the user has to authenticate again.
 	Reauth delegation.Reauthentication `json:"n,omitempty"`
-	// Choose has the provider let the person choose an account: after a sign-out, its session must not bring the
-	// same person back without a question.
+	// Choose asks the provider to let the user choose an account. After a sign-out, the provider's
+	// session must not sign the same user in again without a question.
 	Choose  bool    `json:"c,omitempty"`
 	Payload Payload `json:"t"`
 }
 
-// Payload is what comes back with the browser: where it was going.
+// Payload is the destination that comes back with the browser.
 type Payload struct {
 	entry.Destination
-	// Approved is what the person approved of the request, nil when that comes after signing in.
+	// Approved is what the user approved of the request; nil if the approval comes after the
+	// sign-in.
 	Approved *Shown        `json:"a,omitempty"`
 	Choice   policy.Choice `json:"s,omitzero"`
-	// Elsewhere is that of the Decision.
+	// Elsewhere is Decision.Elsewhere.
 	Elsewhere bool `json:"w,omitempty"`
-	// Code is that of the page on which the person approved, as in ConsentForm.
+	// Code is the code of the approved page, as in ConsentForm.
 	Code string `json:"k,omitempty"`
 }
 
-// Begin sends the browser of a person to a provider who signs in there, or ties an account
-// there to theirs, without an application that asks for it.
+// Begin sends a user's browser to a provider without the request of an application. The user signs
+// in there, or links an account.
 func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {
 		if err := s.mayTie(ctx, token, p.UserID); err != nil {
@@ -81,7 +82,8 @@ func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token stora
 	return s.begin(ctx, p, networks, delegation.Request{Reauth: p.Reauth})
 }
 
-// unproved is the step of a person who may not tie an account yet: to what err says is missing, and on.
+// unproved returns the step for a user who may not link an account yet: the missing authentication,
+// and then to.
 func unproved(to entry.Destination, err error) Step {
 	switch {
 	case errors.Is(err, entry.ErrProve):
@@ -92,8 +94,8 @@ func unproved(to entry.Destination, err error) Step {
 	return Fail{Err: err}
 }
 
-// Consent carries out what a person decided who is to sign in at a provider. The request is
-// examined again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
+// Consent carries out the decision of a user who signs in at a provider afterwards. It examines the
+// request again, as after the consent page. Nothing is stored before this (AS-220, AS-222, SP-01).
 func (s *ProviderSignIns) Consent(ctx context.Context, p ProviderForm, d Decision, networks []string) Step {
 	query := p.Payload.Query
 	x := s.Flow.Examine(ctx, form.New(query.Values()), s.Flow.fetching(s.Flow.Clients.Current, noPerson), noPerson)
@@ -117,13 +119,13 @@ func (s *ProviderSignIns) consent(
 	r, approved := x.Request, p.Payload.Approved
 	switch {
 	case !s.Flow.coversClient(approved, r.Identified):
-		return Next(x, s.Flow.Now()) // another client than the one that was shown: show it
+		return Next(x, s.Flow.Now()) // the client has changed: show it again
 	case verdict == "deny":
 		return s.Flow.deny(ctx, r, p.Payload.Code)
 	case verdict != "approve":
 		return incomplete
 	case !s.Flow.covers(approved, r):
-		return Next(x, s.Flow.Now()) // more than what was shown: show it
+		return Next(x, s.Flow.Now()) // more than the page showed: show it again
 	}
 	switch _, err := approved.granted(r.Resource.Resource, p.Payload.Choice); {
 	case errors.Is(err, policy.ErrPreset):
@@ -155,7 +157,7 @@ func (s *ProviderSignIns) consentUnread(
 	return incomplete
 }
 
-// signIn is what a client's request demands of the sign-in.
+// signIn returns the sign-in that a client's request requires.
 func (s *ProviderSignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
 	query := p.Payload.Query
 	values, prompts := query.Values(), query.Prompts()
@@ -172,10 +174,10 @@ func (s *ProviderSignIns) signIn(p ProviderForm, c storage.Client) delegation.Re
 
 var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")
 
-// begin prepares the request to the provider. r says what is not in p.
+// begin prepares the request to the provider. r contains the values that are not in p.
 func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {
 	if err := s.limits.take(ctx, networks, p.UserID != ""); err != nil {
-		return Fail{Err: err} // for the person, whose form stays good
+		return Fail{Err: err} // shown to the user, who can send the form again
 	}
 	provider, ok := s.Flow.Options.Provider(p.Provider)
 	if !ok {

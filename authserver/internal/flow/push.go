@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	// PushedTTL is how long a browser may take to bring a request that was pushed (RFC 9126 §2.2).
+	// PushedTTL is the lifetime of a pushed request until a browser brings it (RFC 9126 §2.2).
 	PushedTTL = time.Minute
-	// resumeTTL is how long that browser may then go on, as long as a form is good for.
+	// resumeTTL is how long that browser may use the request, the same as for a form.
 	resumeTTL = time.Hour
-	// maxPushed bounds a request that is pushed, in bytes: sealed, it has to fit into the URL of a page.
+	// maxPushed is the maximum size of a pushed request in bytes. The sealed request has to fit
+	// into a page's URL.
 	maxPushed = 4000
 
 	pushedPrefix  = "urn:ietf:params:oauth:request_uri:" // RFC 9126 §2.2
@@ -31,8 +32,8 @@ const (
 	resumePurpose = "pushed request of a browser"
 )
 
-// Pushes are the authorization requests that clients push (RFC 9126). The browser brings a reference
-// once. From then on the request itself goes with it, sealed and bound to that browser.
+// Pushes handles pushed authorization requests (RFC 9126). A browser brings the reference once.
+// After that, the URL carries the request itself, sealed and bound to that browser.
 type Pushes struct {
 	Flow   *Flow
 	Store  storage.PushedRequests
@@ -40,7 +41,7 @@ type Pushes struct {
 	limits *pushLimiter
 }
 
-// NewPushes returns the requests that are pushed for a flow.
+// NewPushes returns the pushed requests of a flow.
 func NewPushes(f *Flow, store storage.PushedRequests, ring *secrets.Ring) *Pushes {
 	return &Pushes{Flow: f, Store: store, Ring: ring, limits: newPushLimiter(f.Limits)}
 }
@@ -48,15 +49,15 @@ func NewPushes(f *Flow, store storage.PushedRequests, ring *secrets.Ring) *Pushe
 // Push is a pushed authorization request (RFC 9126 §2.1).
 type Push struct {
 	Client storage.Client
-	// Unread: nothing is known of the client but its id, the URL of a document that is not read for
-	// strangers (AS-154).
+	// Unread reports that only the client's id is known: the URL of a document that is not fetched
+	// for anonymous requests (AS-154).
 	Unread   bool
 	Params   url.Values
-	Networks []string // where it comes from, as it is counted
+	Networks []string // sources of the request, for the limits
 }
 
-// Push checks a request as it is checked when a browser brings it, keeps it, and returns its
-// reference. Its error is an *oauth.Error.
+// Push checks a request like one from a browser, stores it, and returns its reference. Its error is
+// an *oauth.Error.
 func (x *Pushes) Push(ctx context.Context, p Push) (uri string, err error) {
 	q := pushedQuery(p)
 	if len(q) > maxPushed {
@@ -83,7 +84,7 @@ func (x *Pushes) Push(ctx context.Context, p Push) (uri string, err error) {
 	return uri, nil
 }
 
-// pushedQuery is the request as a browser would bring it: what authenticates the client is no part of it.
+// pushedQuery returns the request as a browser would bring it, without client credentials.
 func pushedQuery(p Push) form.Query {
 	values := form.Foreign(p.Params)
 	for _, name := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
@@ -94,8 +95,8 @@ func pushedQuery(p Push) form.Query {
 	return q.AsPushed(form.Pushed{Code: grant.NewCode(), Unread: p.Unread})
 }
 
-// check examines a request as far as it can be without a person. A request_uri in it is refused, like
-// any (RFC 9126 §2.1, AS-228).
+// check examines a request as far as possible without a user. It refuses a request_uri (RFC 9126
+// §2.1, AS-228).
 func (x *Pushes) check(ctx context.Context, p Push, params form.Params) error {
 	if p.Unread {
 		return checkParams(params)
@@ -109,15 +110,16 @@ func (x *Pushes) check(ctx context.Context, p Push, params form.Params) error {
 	return err
 }
 
-// IsPushed reports whether a request_uri is a reference of ours.
+// IsPushed reports whether a request_uri has the form of this server's references.
 func IsPushed(uri string) bool { return strings.HasPrefix(uri, pushedPrefix) }
 
 var errPushed = oauth.NewError(oauth.InvalidRequest,
 	"This sign-in was begun in another browser, has been open for too long, or is not known here. "+
 		"Begin again in the application.")
 
-// Open returns the request of a reference to the first browser that brings it (RFC 9126 §4, AS-242).
-// That one may bring it again, as when the person loads the page again. Its error is an *oauth.Error.
+// Open returns the request of a reference to the first browser that brings it (RFC 9126 §4,
+// AS-242). The same browser may bring it again, for example to reload the page. Its error is an
+// *oauth.Error.
 func (x *Pushes) Open(ctx context.Context, clientID, uri, browser string) (form.Query, error) {
 	if clientID == "" {
 		return "", oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
@@ -146,13 +148,13 @@ func (x *Pushes) Open(ctx context.Context, clientID, uri, browser string) (form.
 	return q.AsPushed(*pushed), nil
 }
 
-// browserMark names a browser in what is sealed for it.
+// browserMark returns the short name of a browser for sealed content.
 func browserMark(id string) string {
 	h := secrets.Hash(id)
 	return base64.RawURLEncoding.EncodeToString(h[:16])
 }
 
-// Resume returns the request that SealPushed has sealed, to its browser alone. Its error is an
+// Resume returns a request that SealPushed sealed, to its browser only. Its error is an
 // *oauth.Error.
 func (x *Pushes) Resume(sealed, browser string) (form.Query, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
@@ -171,8 +173,8 @@ func (x *Pushes) Resume(sealed, browser string) (form.Query, error) {
 	return q, nil
 }
 
-// SealPushed is the query of a request that was pushed, as the URLs of our pages carry it. The
-// languages that the client asked for stand beside it, for pages look for them there.
+// SealPushed returns the query that page URLs carry for a pushed request. It repeats ui_locales in
+// the clear, because pages read the languages there.
 func SealPushed(ring *secrets.Ring, q form.Query) form.Query {
 	v := url.Values{form.ParamResume: {base64.RawURLEncoding.EncodeToString(ring.Seal(resumePurpose, []byte(q), nil))}}
 	if locales := q.Values().Get("ui_locales"); locales != "" {

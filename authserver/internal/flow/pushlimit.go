@@ -10,27 +10,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// How many requests may be pushed: each leaves a row for a minute or two. Anyone who knows the id of a
-// public client can push in its name, so those are counted by where they come from.
+// Limits of pushed requests; each leaves a row for a minute or two. Anyone who knows the id of a
+// public client can push for it, so these requests are counted by network.
 const (
-	pushesOfClient  = 20 // a second, of a client that has authenticated
+	pushesOfClient  = 20 // a second, for an authenticated client
 	pushesOfNetwork = 2  // a second
-	pushesOfPublic  = 50 // a second, of all public clients
-	pushBurst       = 30 // times that at once
+	pushesOfPublic  = 50 // a second, for all public clients
+	pushBurst       = 30 // times the rate, at once
 	pushNames       = 10_000
 )
 
-// publicClients is the key of all public clients; no client and no network is named so.
+// publicClients is the key of all public clients. It is not a valid client or network.
 const publicClients = "public clients"
 
-// pushLimiter bounds the requests that clients push.
+// pushLimiter limits the requests that clients push.
 type pushLimiter struct{ buckets *allowance.Limiter }
 
 func newPushLimiter(l *allowance.Limits) *pushLimiter {
 	return &pushLimiter{l.Limiter("pushed requests", pushNames)}
 }
 
-// take makes room for one more.
+// take counts one request, or returns an error if the limit is reached.
 func (l *pushLimiter) take(ctx context.Context, p Push) error {
 	draws := []allowance.Draw{pushOf("client "+p.Client.ID, pushesOfClient)}
 	if p.Unread || p.Client.Public() {
@@ -47,7 +47,7 @@ func (l *pushLimiter) take(ctx context.Context, p Push) error {
 	return e
 }
 
-// pushOf is one request from the bucket of a key, which has perSecond of them.
+// pushOf draws one request from a bucket that refills at perSecond.
 func pushOf(key string, perSecond int) allowance.Draw {
 	return allowance.Draw{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*pushBurst)}
 }

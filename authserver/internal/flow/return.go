@@ -17,26 +17,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Response is a browser that comes back from a provider.
+// Response is the response of a provider that a browser brings back.
 type Response struct {
 	delegation.AuthorizationResponse
-	UserID string       // who was signed in when it began, "" for no person
-	Token  storage.Hash // the session of the browser now
+	UserID string       // the user who was signed in at the start, or ""
+	Token  storage.Hash // the browser's current session
 }
 
-// Returned is what a provider's response has come to.
+// Returned is the outcome of a provider's response.
 type Returned struct {
 	Next Step
-	// Over: the request to the provider cannot be completed again.
+	// Over reports that the request to the provider cannot be completed again.
 	Over bool
-	// SignedIn: the session of the response has begun, for User.
+	// SignedIn reports that a session has begun for User.
 	SignedIn bool
 	User     storage.User
 }
 
-// Return completes a sign-in at a provider. The person who comes back must be the one who left:
-// another person who uses the browser meanwhile would get their account there tied to the wrong
-// one here (RS-203).
+// Return completes a sign-in at a provider. The user who returns must be the one who left:
+// otherwise another user of the browser could get their account at the provider linked to the wrong
+// account here (RS-203).
 func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 	if r.UserID != "" {
 		if _, err := s.Flow.Browsers.VisitOf(ctx, r.Token, r.UserID); err != nil {
@@ -58,7 +58,7 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 		return out
 	}
 	signedIn := err == nil && result.Claim == nil && result.Request.Purpose == delegation.PurposeSignIn
-	if signedIn { // perhaps at another provider than that of the account
+	if signedIn { // perhaps at a provider other than the account's
 		err = s.Flow.Browsers.Confirm(ctx, result.User, r.Session.Hash)
 	}
 	switch {
@@ -74,8 +74,8 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 	return out
 }
 
-// failed is a sign-in that failed. Its client is told if the person approved that the answer goes
-// there.
+// failed returns the step for a failed sign-in. It sends the error to the client if the user has
+// approved its redirect URI.
 func (s *ProviderSignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
 	provider, _ := s.Flow.Options.Provider(r.Provider)
 	step := ProviderFailed{Provider: provider, To: p.Destination, Err: err}
@@ -100,9 +100,9 @@ func failedClient(x ProviderFailed, to Identified) ProviderFailedClient {
 	}
 }
 
-// forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
-// client's own request was in order. A provider that cannot prove a new sign-in fails max_age, or
-// else prompt=login (OpenID Connect Core §3.1.2.1).
+// forClient returns a provider's error in a form for the client (RFC 6749 §4.1.2.1), whose own
+// request was valid. A provider that cannot prove a new sign-in fails max_age, or else prompt=login
+// (OpenID Connect Core §3.1.2.1).
 func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 	told := *e
 	understood := []oauth.Code{
@@ -117,7 +117,7 @@ func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 	return &told
 }
 
-// goOn goes on to where the person was going; fresh is their session.
+// goOn continues to the user's destination; fresh is the user's session.
 func (s *ProviderSignIns) goOn(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	switch {
 	case result.Request.Purpose == delegation.PurposeExtend:
@@ -126,21 +126,21 @@ func (s *ProviderSignIns) goOn(ctx context.Context, p Payload, result delegation
 		return SignInStep{entry.Continue{To: p.Destination}}
 	case p.Query == "" && s.owes(ctx, result.User, fresh):
 		return SignInStep{entry.StepUp{To: p.Destination}}
-	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
+	case p.Query == "" || p.Approved == nil: // consent, if needed, follows
 		return SignInStep{entry.Continue{To: p.Destination}}
 	}
 	return s.answer(ctx, p, result, fresh)
 }
 
-// owes reports whether the person has to show a second factor before anything else, or whether that is
-// not known. The session has begun; a request of a client is answered by what Examine finds.
+// owes reports whether the user still has to show a second factor, or whether that could not be
+// determined. The session has begun. For the request of a client, Examine decides.
 func (s *ProviderSignIns) owes(ctx context.Context, u storage.User, fresh storage.Session) bool {
 	return entry.Sufficient(ctx, s.Flow.Factors, storage.Visit{User: u, Session: fresh}) != nil
 }
 
-// answer continues the request that the person approved before signing in: a page names the account,
-// also for clients that ask each time. There is nothing to name if the provider gave only an identifier.
-// The request is examined again; if it has become another one, the person is asked again.
+// answer continues the request that the user approved before signing in. A page names the account,
+// also for clients that ask each time, unless the provider returned only an identifier. The request
+// is examined again; if it has changed, the user is asked again.
 func (s *ProviderSignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	f := s.Flow
 	who := f.browser(fresh.Hash)

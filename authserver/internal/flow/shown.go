@@ -13,29 +13,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Shown is what an approval is bound to: all of a request that the person was shown and that
-// could be another when they answer. The pages that ask seal it into their
-// forms; nothing is sent to a client by an answer that it does not cover (SP-01, SP-03,
-// AS-77).
+// Shown binds an approval to the contents of the page: everything about a request that could change
+// before the user answers. The pages seal it into their forms. No answer that Shown does not cover
+// is sent to a client (SP-01, SP-03, AS-77).
 type Shown struct {
 	Client   ShownClient  `json:"c"`
 	Resource string       `json:"u"`
 	Scopes   oauth.Scopes `json:"s"`
-	Allowed  oauth.Scopes `json:"a,omitempty"` // those of Scopes that were allowed before, and not asked about
-	Wording  storage.Hash `json:"w"`           // what the page called the resource and the scopes
+	Allowed  oauth.Scopes `json:"a,omitempty"` // scopes of Scopes that were allowed before and not asked about
+	Wording  storage.Hash `json:"w"`           // digest of the displayed names and descriptions
 }
 
-// ShownClient is what a page shows of who asks, and of where the answer goes.
+// ShownClient is how a page describes the client and the redirect URI.
 type ShownClient struct {
 	RedirectURI string               `json:"r"`
 	Name        string               `json:"n"`
-	Host        string               `json:"h"` // that identifies the client
+	Host        string               `json:"h"` // host that identifies the client
 	Source      storage.ClientSource `json:"o"`
 	Vouched     bool                 `json:"v"` // by the operator
 	Material    storage.Hash         `json:"m"` // Client.Material
 }
 
-// Shown is what a page shows of a request with its question.
+// Shown returns the contents of a page for a request with its question.
 func (f *Flow) Shown(r Request, q policy.Question) *Shown {
 	return &Shown{
 		Client:   f.shownClient(r.Identified),
@@ -46,8 +45,8 @@ func (f *Flow) Shown(r Request, q policy.Question) *Shown {
 	}
 }
 
-// granted is what a choice on the page grants of a request that the page covers. policy.ErrNothing,
-// policy.ErrPreset.
+// granted returns the scopes that a choice on the page grants for a covered request. It returns
+// policy.ErrNothing or policy.ErrPreset if the choice is not valid.
 func (x *Shown) granted(r storage.Resource, c policy.Choice) (oauth.Scopes, error) {
 	return policy.Question{Resource: r, Asked: x.Scopes, Allowed: x.Allowed}.Grant(c)
 }
@@ -57,8 +56,8 @@ func (f *Flow) shownClient(to Identified) ShownClient {
 	return ShownClient{to.RedirectURI, c.Name, DocumentHost(c), c.Source, f.Clients.Vouched(c), c.Material()}
 }
 
-// DocumentHost is the host of a client's metadata document, which is what has been
-// verified about it; "" for clients that have none.
+// DocumentHost returns the host of a client's metadata document, which is the only verified fact
+// about the client. It returns "" for clients without a document.
 func DocumentHost(c storage.Client) string {
 	if u, err := url.Parse(c.ID); err == nil && c.Source == storage.SourceCIMD {
 		return u.Host
@@ -66,19 +65,19 @@ func DocumentHost(c storage.Client) string {
 	return ""
 }
 
-// covers reports whether a request is no more than the person was shown.
+// covers reports whether the page showed everything that a request asks for.
 func (f *Flow) covers(x *Shown, r Request) bool {
 	return f.coversClient(x, r.Identified) && x.Resource == r.Resource.URI && x.Scopes.Has(r.Scopes...) &&
 		x.Wording == wording(r.Resource.Resource, x.Scopes)
 }
 
-// coversClient reports whether an answer goes to the client that the person was shown, and
-// to the place that they were shown. It is enough for a refusal, which gives nothing away.
+// coversClient reports whether the response goes to the client and the redirect URI on the page.
+// That is enough for a denial, which grants nothing.
 func (f *Flow) coversClient(x *Shown, to Identified) bool {
 	return x != nil && x.Client == f.shownClient(to)
 }
 
-// marks are what the page says of a scope beside its description.
+// marks returns the labels that the page shows beside a scope's description.
 func marks(r storage.Resource, s storage.ScopeText) (out []string) {
 	if s.Access != "" {
 		out = append(out, string(s.Access))
@@ -95,7 +94,8 @@ func marks(r storage.Resource, s storage.ScopeText) (out []string) {
 	return out
 }
 
-// said is what the page said, for the audit: a request that it covers names the same client and resource.
+// said returns the contents of the page for the audit log. A covered request names the same client
+// and resource.
 func (x *Shown) said(r Request) *grant.Shown {
 	var scopes []string
 	meant := policy.Implied(r.Resource.Resource, x.Scopes)
@@ -114,8 +114,8 @@ func (x *Shown) said(r Request) *grant.Shown {
 	return out
 }
 
-// wording is the digest of the words that a person decides by, with those of what the scopes include:
-// an operator may have changed them between the page and the click.
+// wording returns the digest of the texts that the user's decision depends on, including the texts
+// of included scopes. An operator may change them while the page is open.
 func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
 	words := []string{r.Name}
 	meant := policy.Implied(r, scopes)

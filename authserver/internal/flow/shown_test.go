@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Security H1: an answer is good for what was shown.
+// Security H1: an answer counts only for the contents of the page.
 func TestCovers(t *testing.T) {
 	t.Run("AS-114 SP-01 more scopes, another resource, another host or less trust are not covered", func(t *testing.T) {
 		f := &Flow{Clients: &clients.Finder{}}

@@ -7,11 +7,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 )
 
-// SignInOptions are the ways to sign in here.
+// SignInOptions lists the sign-in methods of this server.
 type SignInOptions struct {
 	Password bool
-	At       Listing // nil: at no provider
-	Default  string  // the provider for a person who does not say, "" for the page on which people choose
+	At       Listing // nil: no providers
+	Default  string  // provider for users who name none, "" for the page with the choice
 }
 
 // Listing lists providers.
@@ -20,7 +20,7 @@ type Listing interface {
 	Route(loginHint string) string
 }
 
-// Providers lists the providers, in the order in which people are offered them.
+// Providers lists the providers in the order of the sign-in page.
 func (w *SignInOptions) Providers() []delegation.Provider {
 	if w.At == nil {
 		return nil
@@ -38,15 +38,15 @@ func (w *SignInOptions) Provider(id string) (delegation.Provider, bool) {
 	return all[i], true
 }
 
-// Several reports whether there is anything to choose, with or without a form for a password.
+// Several reports whether the user has a choice; password adds the password form.
 func (w *SignInOptions) Several(password bool) bool {
 	n := len(w.Providers())
 	return n > 1 || password && n > 0
 }
 
-// pick returns the provider that a person who asked for one, or is routed to one by what
-// the client knows about them, signs in at; "" for the page on which people choose. An
-// unknown provider is no answer to the question.
+// pick returns the provider for a sign-in: the one that the user asked for, or the one that the
+// client's login hint leads to. It returns "" for the page with the choice. Unknown providers are
+// ignored.
 func (w *SignInOptions) pick(asked, routed string) string {
 	if all := w.Providers(); len(all) == 1 && !w.Several(w.Password) {
 		return all[0].ID
@@ -70,7 +70,7 @@ func (w *SignInOptions) pickFor(p form.Params) string {
 	return w.pick(p.Get(form.ParamProvider), routed)
 }
 
-// ForAnother is the request of a person who has signed out, for another one to sign in.
+// ForAnother returns the request of a user who has signed out so that another user can sign in.
 func (w *SignInOptions) ForAnother(q form.Query) form.Query {
 	if w.At == nil {
 		return q

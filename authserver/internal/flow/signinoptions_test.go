@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 )
 
-// listed are providers to which no hint leads.
+// listed is a Listing that no hint leads to.
 type listed []delegation.Provider
 
 func (l listed) Providers() []delegation.Provider { return l }

@@ -10,60 +10,60 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Step is what the browser gets next: it is one of the following types. A step is data; the
-// edge writes it.
+// Step is the next response to the browser, one of the following types. A step is data; the edge
+// writes it.
 type Step interface{ step() }
 
-// SignInStep is the step of a person who has to sign in, or to prove more, before the request goes on,
-// and of one who has done so and goes on to where they were going.
+// SignInStep asks the user to sign in or to authenticate again before the request continues. It
+// also continues to the user's destination afterwards.
 type SignInStep struct{ entry.Step }
 
-// ChooseAccount is the page on which a person who is signed in says as whom they answer.
+// ChooseAccount is the page on which a signed-in user chooses the account to continue with.
 type ChooseAccount struct{ Request Request }
 
-// AskConsent is the page on which a person who is signed in decides about a request.
+// AskConsent is the page on which a signed-in user decides about a request.
 type AskConsent struct {
 	Request Request
 	Visit   storage.Visit
-	// NothingChosen says that the person has approved, and granted nothing by it.
+	// NothingChosen reports that the user approved without choosing a scope.
 	NothingChosen bool
 }
 
-// Question is what the page asks.
+// Question returns the page's question.
 func (a AskConsent) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
-// AskClearance is the page on which a person gives or denies a clearance, or is told for whom it waits,
-// and goes on with the request.
+// AskClearance is the page on which a user approves or denies a tool call. If someone else decides,
+// the page names them and lets the user continue.
 type AskClearance struct {
 	Request  Request
-	ID       string       // of the clearance
-	Session  storage.Hash // of the person, which may have begun with this request
-	Approved *Consented   // nil: the consent page was not needed
+	ID       string       // of the tool call approval
+	Session  storage.Hash // of the user; it may have begun with this request
+	Approved *Consented   // nil: no consent page was needed
 }
 
-// AskBeforeProvider is the page on which a person decides about a request who then signs in
-// at a provider. Nothing is stored yet, and nothing has left.
+// AskBeforeProvider is the page on which a user decides about a request before they sign in at a
+// provider. Until then, the server stores nothing and sends nothing.
 type AskBeforeProvider struct {
 	Request       Request
 	EndNotice     string
 	NothingChosen bool // see AskConsent
 }
 
-// Question is what the page asks.
+// Question returns the page's question.
 func (a AskBeforeProvider) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, nil)
 }
 
-// AskBeforeReading is AskBeforeProvider for a client whose document is unread.
+// AskBeforeReading is AskBeforeProvider for a client whose metadata document has not been read.
 type AskBeforeReading struct{ Request Unread }
 
-// ToProvider sends the browser to a provider's authorization endpoint. Only an approval
-// leads here.
+// ToProvider sends the browser to a provider's authorization endpoint. It always follows an
+// approval.
 type ToProvider struct {
 	Provider delegation.Provider
-	UserID   string // who is signed in, "" for no person
+	UserID   string // the signed-in user, or ""
 	Request  delegation.AuthorizationRequest
 }
 
@@ -73,62 +73,60 @@ type Respond struct {
 	Response url.Values
 }
 
-// ShowAnswer shows the person the authorization response, for a client on another computer. The
-// browser goes nowhere (PE-14).
+// ShowAnswer shows the authorization response to the user, for a client on another computer. It
+// does not redirect the browser (PE-14).
 type ShowAnswer Respond
 
-// Answered is the page for a person who answers once more what they have answered before, and whose
-// first answer the client has: see grant.ErrAnswered.
+// Answered is the page for a user who answers a page twice after the client received the first
+// answer. See grant.ErrAnswered.
 type Answered struct{}
 
-// RespondError sends the browser to the client with an error: to one of the operator, or
-// to a place that this person has approved.
+// RespondError sends the browser to the client with an error. The client was registered by the
+// operator, or the user has approved its redirect URI.
 type RespondError struct {
 	To  Identified
 	Err error
 }
 
-// Stop is the page about a request that cannot be fulfilled, with a way to the client that the
-// person may take.
+// Stop is the page about a request that cannot be fulfilled. It offers a link to the client.
 type Stop struct {
 	To  Identified
 	Err error
 }
 
-// Fail is the page about a request whose client is unknown; no answer is sent to a client.
+// Fail is the page about a request whose client is unknown. It sends nothing to a client.
 type Fail struct {
-	Client storage.Client // as far as it is known
-	Sent   string         // the redirect URI, as the request says
+	Client storage.Client // as far as known
+	Sent   string         // the redirect URI of the request
 	Err    error
 }
 
 // ProviderFailed is the page about a sign-in at a provider that failed.
 type ProviderFailed struct {
 	Provider delegation.Provider
-	To       entry.Destination // to try again
+	To       entry.Destination // destination of another try
 	Err      error
-	// Came and Expected are accounts there, when the provider returned the wrong one.
+	// Came and Expected are accounts at the provider, set if it returned the wrong one.
 	Came, Expected string
 }
 
-// ProviderFailedClient is ProviderFailed for a client to which the person has approved that
-// the answer goes.
+// ProviderFailedClient is ProviderFailed for a client whose redirect URI the user has approved.
 type ProviderFailedClient struct {
 	ProviderFailed
 	Client   Identified
-	Told     error // Err as the client understands it
-	Declined bool  // the person said no at the provider
+	Told     error // Err in a form for the client
+	Declined bool  // the user declined at the provider
 }
 
-// AskClaim is the page that asks whether an account at a provider is the person's.
+// AskClaim is the page that asks whether an account at a provider belongs to the user.
 type AskClaim struct {
 	Claim    ClaimForm
 	Provider delegation.Provider
 	Username string
 }
 
-// AskConnect is the page on which a person lets a resource server have more of their account
-// at a provider.
+// AskConnect is the page on which a user grants a resource server more access to their account at a
+// provider.
 type AskConnect struct {
 	Form     ConnectForm
 	Request  connect.Request
@@ -137,14 +135,14 @@ type AskConnect struct {
 	Visit    storage.Visit
 }
 
-// EnterDeviceCode is the page on which a person types the code that a device shows them. Err says
-// why the code that they have typed leads nowhere: device.ErrWrong, device.ErrThrottled.
+// EnterDeviceCode is the page on which a user types the code that a device shows. Err reports why a
+// typed code was refused: device.ErrWrong or device.ErrThrottled.
 type EnterDeviceCode struct {
-	Code string // as it was typed, or that of a link; "" at first
+	Code string // as typed, or from a link; "" at first
 	Err  error
 }
 
-// AskDevice is the page on which a person who is signed in decides about the request of a device.
+// AskDevice is the page on which a signed-in user decides about the request of a device.
 type AskDevice struct {
 	Form          DeviceForm
 	Request       Request
@@ -154,7 +152,7 @@ type AskDevice struct {
 	NothingChosen bool // see AskConsent
 }
 
-// DeviceDecided is the page after that.
+// DeviceDecided is the page after a decision about a device.
 type DeviceDecided struct {
 	Request Request
 	Denied  bool
@@ -167,10 +165,10 @@ type Connected struct {
 	Declined bool
 }
 
-// BadLink is the page about a link that is no good.
+// BadLink is the page about an invalid or expired link.
 type BadLink struct{ Err error }
 
-// NotYours is the page for a person who opened another person's link.
+// NotYours is the page for a user who opened another user's link.
 type NotYours struct{}
 
 func (SignInStep) step()           {}

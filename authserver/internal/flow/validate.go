@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// validate checks the rest of the request. Its failures are for the client; refuse decides
-// whether they go to the redirect URI by themselves.
+// validate checks the rest of the request. Its errors are for the client; refuse decides whether
+// they are redirected without a question.
 func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Request, error) {
 	r := Request{
 		Identified:   to,
@@ -43,7 +43,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, err
 	}
 	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
-	// a client that is told to ask for it comes back again and again
+	// a client that is told to request an unknown scope returns again and again
 	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
 		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}
@@ -53,7 +53,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	account := p.Get(form.ParamAccount)
 	r.Another, r.Chosen = account == form.AnotherAccount, account == form.ChosenAccount
 	r.Told = p.Get(form.ParamClearance) == form.ToldClearance
-	if age, ok, _ := p.MaxAge(); ok { // checkParams has refused anything but a number
+	if age, ok, _ := p.MaxAge(); ok { // checkParams has refused everything but numbers
 		r.MaxAge = age
 	}
 	if r.ACR, err = p.ACR(f.ACRs); err != nil {
@@ -62,8 +62,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	return r, f.Protocol.Validate(ctx, r)
 }
 
-// target is what a request is for: an MCP server, or, where it names none and asks for openid, who the
-// person is, for clients to which the operator gives that (AS-244).
+// target sets the resource of a request. A request without a resource and with openid identifies
+// the user, if the operator allows the client to sign users in (AS-244).
 func (f *Flow) target(ctx context.Context, p form.Params, requested oauth.Scopes, r *Request) (err error) {
 	if !r.Client.SignsIn() || !requested.Has(oauth.OpenID) || len(p.Resources()) > 0 {
 		r.Resource, err = f.Catalog.Resolve(ctx, p.Resources())
@@ -76,8 +76,8 @@ func (f *Flow) target(ctx context.Context, p form.Params, requested oauth.Scopes
 	return nil
 }
 
-// checkPushed refuses a request that its client would have had to push (RFC 9126 §6, AS-242), and one
-// that was pushed in the name of a client which turns out to have credentials.
+// checkPushed refuses a request that the client must push (RFC 9126 §6, AS-242). It also refuses
+// one that was pushed without authentication for a client that has credentials.
 func checkPushed(r Request) error {
 	switch {
 	case r.Pushed == nil && r.Client.Demands().PushedRequests:
@@ -88,7 +88,7 @@ func checkPushed(r Request) error {
 	return nil
 }
 
-// checkParams holds the rules that need nothing but the parameters.
+// checkParams checks the rules that need only the parameters.
 func checkParams(p form.Params) error {
 	if err := p.CheckRepeated(); err != nil {
 		return err

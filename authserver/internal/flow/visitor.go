@@ -6,19 +6,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// visitor says for whom a request is examined: nil for no person.
+// visitor returns the user for whom a request is examined, or nil.
 type visitor func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error)
 
-// browser is the person who is signed in in the browser, with their consent to the request.
+// browser returns a visitor for the user who is signed in in the browser, with their consent to the
+// request.
 func (f *Flow) browser(token storage.Hash) visitor {
 	return func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error) {
 		return f.Browsers.LiveVisit(ctx, token, consent)
 	}
 }
 
-// answering is the person who answers a form. The store makes sure of them when it takes the
-// approval, so they are looked up only where rules may give them fewer scopes than they were shown, or their
-// sign-in may rest on a provider.
+// answering returns a visitor for the user who answers a form. The store verifies the user when it
+// takes the approval. The user is therefore read only if rules may narrow their scopes, or if their
+// sign-in may depend on a provider.
 func (f *Flow) answering(token storage.Hash) visitor {
 	return func(ctx context.Context, _ storage.VisitKey) (*storage.Visit, error) {
 		switch narrows, err := f.Bindings.Narrows(ctx); {
@@ -31,10 +32,10 @@ func (f *Flow) answering(token storage.Hash) visitor {
 	}
 }
 
-// known is a person who has just signed in.
+// known returns a visitor for a user who has just signed in.
 func known(v storage.Visit) visitor {
 	return func(context.Context, storage.VisitKey) (*storage.Visit, error) { return &v, nil }
 }
 
-// noPerson is for requests that are not narrowed to the scopes that a person may have.
+// noPerson is the visitor for requests that are not narrowed to a user's scopes.
 func noPerson(context.Context, storage.VisitKey) (*storage.Visit, error) { return nil, nil }

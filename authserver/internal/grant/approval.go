@@ -15,93 +15,95 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Prefixes tell people and scanners what a value is.
+// Prefixes show users and secret scanners the kind of a value.
 const (
-	Prefix     = "grt_"   // of the id of a grant
-	CodePrefix = "mcpac_" // of a code
-	// BoundCodePrefix is that of a code that is bound to a key (RFC 9449 §10). A server of an earlier
-	// version finds no challenge that fits one.
+	Prefix     = "grt_"   // id of a grant
+	CodePrefix = "mcpac_" // code
+	// BoundCodePrefix starts a code that is bound to a key (RFC 9449 §10). Earlier versions of the
+	// server find no challenge that matches such a code.
 	BoundCodePrefix = "mcpab_"
 )
 
-// Approval is a person's yes to an authorization request.
+// Approval is a user's approval of an authorization request.
 type Approval struct {
-	Session    storage.Hash // of the browser that it was given in
+	Session    storage.Hash // of the browser of the approval
 	UserID     string
 	AuthTime   time.Time
-	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
-	Declined   oauth.Scopes // an earlier yes to these is taken back
-	// Code is that of the page on which it was given, see NewCode. "": of no page.
+	Remembered oauth.Scopes // the earlier consent that the approval reuses; nil: approved just now
+	Declined   oauth.Scopes // revokes an earlier consent to these
+	// Code is the code of the approved page, see NewCode. "": no page.
 	Code  string
-	Shown *Shown // by that page, for the audit
+	Shown *Shown // contents of that page, for the audit log
 
 	Client storage.Client
-	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
+	// RedirectURI is the address for the response. Sent is the redirect_uri of the request, "" if
+	// it had none.
 	RedirectURI, Sent string
 	Challenge         string // RFC 7636 §4.2, S256
-	Key               string // thumbprint of the key that the code is bound to (RFC 9449 §10); "": none
+	Key               string // thumbprint of the key that the code is bound to (RFC 9449 §10), or ""
 	Resource          string
 	Scopes            oauth.Scopes
 	Nonce             string // of the request, for its ID token; may be ""
-	Clearance         string // the id of the clearance that goes over to the grant; "": none
+	Clearance         string // the id of the tool call approval that moves to the grant, or ""
 }
 
-// Shown is what a page said of a request that a person has approved on it.
+// Shown is the content of a page that a user approved.
 type Shown struct {
 	Client   string // name
-	Place    string // where the answer goes, such as a host
+	Place    string // destination of the response, such as a host
 	Resource string // name
-	Scopes   string // each with the words for it
-	Digest   string // of the words for resource and scopes
+	Scopes   string // names and descriptions
+	Digest   string // of the texts for resource and scopes
 }
 
-// attrs are the fields of the audit. The digest is of all words, which may be longer than a field.
+// attrs returns the fields for the audit log. The digest covers the full texts, which may exceed
+// the length of a field.
 func (s *Shown) attrs() slog.Attr {
 	return slog.Group("", slog.String("shown_client", s.Client), slog.String("shown_place", s.Place),
 		slog.String("shown_resource", s.Resource), slog.String("shown_scopes", s.Scopes),
 		slog.String("shown_digest", s.Digest))
 }
 
-// DeviceApproval is a person's yes to the request of a device.
+// DeviceApproval is a user's approval of the request of a device.
 type DeviceApproval struct {
-	Session  storage.Hash // of the browser that it was given in
+	Session  storage.Hash // of the browser of the approval
 	UserID   string
 	AuthTime time.Time
 	Client   storage.Client
 	Request  storage.Device
 	Scopes   oauth.Scopes
-	Shown    *Shown // by the page, for the audit
+	Shown    *Shown // contents of the page, for the audit log
 }
 
-// ErrSignedOut is returned for an approval whose session has ended, or is another person's.
+// ErrSignedOut is returned for an approval whose session has ended or belongs to another user.
 var ErrSignedOut = errors.New("authserver: no person is signed in")
 
-// ApprovalStore is what Approvals needs of the store.
+// ApprovalStore lists the storage methods that Approvals uses.
 type ApprovalStore interface {
 	storage.Approvals
 	ApproveDevice(ctx context.Context, a storage.Approval) error
 }
 
-// Approvals makes approvals grants.
+// Approvals stores grants for approvals.
 type Approvals struct {
 	Store    ApprovalStore
 	CodeTTL  time.Duration
-	GrantTTL time.Duration // however often the tokens of a grant are refreshed
+	GrantTTL time.Duration // total lifetime of a grant, including refreshes
 	Audit    *audit.Recorder
 	Now      func() time.Time
 }
 
-// ErrAnswered is returned for a page that was answered before, when its code was redeemed or has
-// expired, or when the choice is another one.
+// ErrAnswered is returned for a page that was answered before, if its code was redeemed or has
+// expired, or if the choice differs.
 var ErrAnswered = errors.New("authserver: the page was answered before")
 
-// NewCode returns a new code for a page. A page has one code, so it makes one grant; a form that is sent
-// twice, as by a double click, gets the same answer twice.
+// NewCode returns a new code for a page. A page has one code and therefore creates one grant. A
+// form that is sent twice, for example by a double click, gets the same answer twice.
 func NewCode() string { return codeOf(secrets.ID(Prefix)) }
 
-// Approve creates the grant and its code, in one storage call. ErrSignedOut; ErrAnswered;
-// storage.ErrChanged when the client or the earlier consent is no longer the same; an
-// *oauth.Error.
+// Approve creates the grant and its code in one storage call. It returns ErrSignedOut, ErrAnswered,
+// or storage.ErrChanged if the client or the earlier consent has changed. Other errors are
+// *oauth.Errors.
 func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err error) {
 	code = cmp.Or(a.Code, NewCode())
 	if a.Key != "" {
@@ -129,15 +131,15 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	return code, nil
 }
 
-// pageTTL is longer than the form of a page can be sent, and than a sign-in at a provider after it takes.
+// pageTTL exceeds the lifetime of a page's form plus a sign-in at a provider after it.
 const pageTTL = 2 * time.Hour
 
-// Deny keeps that the page with a code was answered by a no: nothing can be approved on it. ErrAnswered
-// when it was approved; an *oauth.Error.
+// Deny records that the user denied the request on the page with this code, so that it cannot be
+// approved any longer. It returns ErrAnswered if the page was approved, or an *oauth.Error.
 func (g *Approvals) Deny(ctx context.Context, code string) error {
 	id := grantOf(code)
 	if id == "" {
-		return nil // of a page without a code
+		return nil // a page without a code
 	}
 	switch err := g.Store.Deny(ctx, id, g.Now().Add(pageTTL)); {
 	case errors.Is(err, storage.ErrExists):
@@ -148,8 +150,8 @@ func (g *Approvals) Deny(ctx context.Context, code string) error {
 	return nil
 }
 
-// again answers a form that was sent before. After a double click the browser shows the second answer
-// alone, so that is the first one again while its code can be redeemed.
+// again answers a form that was sent before. After a double click the browser shows only the second
+// answer, so it repeats the first answer as long as the code can be redeemed.
 func (g *Approvals) again(ctx context.Context, a storage.Approval) error {
 	waits, err := g.Store.Approved(ctx, a)
 	switch {
@@ -161,7 +163,7 @@ func (g *Approvals) again(ctx context.Context, a storage.Approval) error {
 	return nil
 }
 
-// approval is an approval as the store takes it, without its code.
+// approval returns the stored form of an approval, without its code.
 func (g *Approvals) approval(a Approval, id string) storage.Approval {
 	now := g.Now()
 	return storage.Approval{
@@ -186,9 +188,10 @@ func (g *Approvals) approval(a Approval, id string) storage.Approval {
 	}
 }
 
-// ApproveDevice decides the request of a device: it creates the grant, whose code is the device
-// code. ErrSignedOut; storage.ErrSpent when the request was decided before; storage.ErrExpired;
-// storage.ErrChanged when the client is no longer the same; an *oauth.Error.
+// ApproveDevice approves the request of a device: it creates the grant, whose code is the device
+// code. It returns ErrSignedOut, storage.ErrSpent if the request was decided before,
+// storage.ErrExpired, or storage.ErrChanged if the client has changed. Other errors are
+// *oauth.Errors.
 func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
 	approval := g.approval(Approval{
 		Session: a.Session, UserID: a.UserID, AuthTime: a.AuthTime, Client: a.Client,
@@ -228,7 +231,7 @@ func approvalError(err error) error {
 		return ErrSignedOut
 	case errors.Is(err, storage.ErrChanged):
 		return err
-	case errors.Is(err, storage.ErrPaused): // since the request was examined: it is examined again
+	case errors.Is(err, storage.ErrPaused): // paused after the examination: examine again
 		return errors.Join(storage.ErrChanged, err)
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.UnauthorizedClient, "The client was removed.").Because(err)
@@ -236,21 +239,21 @@ func approvalError(err error) error {
 	return refusal.Unavailable(err)
 }
 
-// codeOf returns a new code for a grant: it begins with the grant's id, by which the store
-// finds it, and has 256 random bits. Nothing of the request is in it but the nonce of a sign-in, so the
-// challenge cannot be had from it (OAuth 2.1 §4.1.2, AS-50).
+// codeOf returns a new code for a grant. It begins with the grant's id, which the store uses to
+// find it, and has 256 random bits. Apart from the nonce of a sign-in it contains nothing of the
+// request, so the challenge cannot be derived from it (OAuth 2.1 §4.1.2, AS-50).
 func codeOf(grantID string) string {
 	return secrets.Token(CodePrefix + strings.TrimPrefix(grantID, Prefix))
 }
 
-// isBound reports whether a code says that it is bound to a key. What a code says is covered by its
-// hash, so that one that was changed is unknown.
+// isBound reports whether a code has the prefix of codes that are bound to a key. The stored hash
+// covers the prefix, so a changed code is unknown.
 func isBound(code string) bool { return strings.HasPrefix(code, BoundCodePrefix) }
 
-// grantOf returns the grant that a code names, "" for one of an earlier version, which are
-// random as a whole.
+// grantOf returns the id of the grant that a code names. Codes of earlier versions are entirely
+// random; for them it returns "".
 func grantOf(code string) string {
-	code, _, _ = strings.Cut(code, ".") // what follows is the nonce
+	code, _, _ = strings.Cut(code, ".") // cuts off the nonce
 	named, ok := strings.CutPrefix(code, CodePrefix)
 	if !ok {
 		named, ok = strings.CutPrefix(code, BoundCodePrefix)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// A code names its grant, by whose key it is found; one of an earlier version names none.
+// A code names its grant, which the store finds by key. A code of an earlier version names none.
 func TestACodeNamesItsGrant(t *testing.T) {
 	id := secrets.ID(Prefix)
 	code := codeOf(id)

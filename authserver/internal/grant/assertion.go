@@ -26,29 +26,28 @@ const (
 	assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" // RFC 7523 §2.2, AS-124
 
 	maxAssertion  = 8 << 10          // bytes
-	assertionSkew = 30 * time.Second // that the client's clock may differ from ours
+	assertionSkew = 30 * time.Second // allowed difference of the client's clock
 	spendPurpose  = "client assertion"
 )
 
-// An assertion that was accepted is a row until it expires. Clients that registered
-// themselves get fewer and shorter ones: their keys cost nothing to make.
+// Each accepted assertion is a row until it expires. Clients that registered themselves get fewer
+// and shorter ones, because their keys are free to create.
 const (
-	assertionTTL        = time.Hour       // that an assertion of a client the operator knows may be valid
-	strangeAssertionTTL = 5 * time.Minute // that one of any other client may be
+	assertionTTL        = time.Hour       // maximum lifetime for clients that the operator vouches for
+	strangeAssertionTTL = 5 * time.Minute // maximum lifetime for all other clients
 )
 
-// assertionRate is how many assertions a client unknown to the operator may use.
+// assertionRate limits the assertions of each client that the operator does not vouch for.
 var assertionRate = bounded.Rate{Every: time.Minute / 300, Burst: 300}
 
-// assertionAlgorithms are asymmetric only: with HS256 among them, a public key could
-// pass for a secret (RFC 8725 §3.1). EdDSA has two names: clients written since RFC 9864
-// use the new one only.
+// assertionAlgorithms lists only asymmetric algorithms: with HS256, a public key could be used as a
+// secret (RFC 8725 §3.1). EdDSA has two names; clients written since RFC 9864 use only the new one.
 var assertionAlgorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, ed25519Name, jose.RS256}
 
-// ed25519Name is what RFC 9864 §2.2 calls EdDSA with the curve Ed25519.
+// ed25519Name is the RFC 9864 §2.2 name of EdDSA with the curve Ed25519.
 const ed25519Name jose.SignatureAlgorithm = "Ed25519"
 
-// AssertionAlgorithms are the names of the algorithms that an assertion may be signed with.
+// AssertionAlgorithms returns the names of the accepted signature algorithms for assertions.
 func AssertionAlgorithms() (names []string) {
 	for _, a := range assertionAlgorithms {
 		names = append(names, string(a))
@@ -56,16 +55,16 @@ func AssertionAlgorithms() (names []string) {
 	return names
 }
 
-// assertionTypes are the values that an explicit typ may have. A token made for another purpose
-// must not authenticate a client (RFC 8725 §3.11).
+// assertionTypes lists the accepted values of typ. A token made for another purpose must not
+// authenticate a client (RFC 8725 §3.11).
 var assertionTypes = []string{"", "jwt", "client-authentication+jwt"}
 
 func badAssertion(why string) *oauth.Error {
 	return oauth.NewError(oauth.InvalidClient, "Client authentication failed: the client assertion "+why+".")
 }
 
-// asserted takes the client's identity from an assertion (RFC 7523 §2.2). Nothing in
-// it is believed yet; its subject says whose keys to try.
+// asserted takes the client's id from an assertion (RFC 7523 §2.2). The assertion is not verified
+// yet; its subject determines whose keys to try.
 func (c Credentials) asserted() (claim, error) {
 	switch {
 	case c.AssertionType != assertionType:
@@ -93,23 +92,24 @@ func (c Credentials) asserted() (claim, error) {
 	return claim{id: claims.Subject, assertion: c.Assertion}, nil // AS-175
 }
 
-// canonical reports whether a segment is the one that its encoder wrote. Decoders pass over line breaks and
-// spare bits: the same assertion in other letters would have another digest, and be good once more.
+// canonical reports whether a segment is in the encoding that an encoder produces. Decoders skip
+// line breaks and spare bits, so the same assertion in another spelling would have another digest
+// and could be used again.
 func canonical(segment string) bool {
 	b, err := base64.RawURLEncoding.DecodeString(segment)
 	return err == nil && base64.RawURLEncoding.EncodeToString(b) == segment
 }
 
-// Keys finds the public keys that may verify an assertion; authserver.ClientKeys has the
+// Keys finds the public keys that may verify an assertion. authserver.ClientKeys documents the
 // contract.
 type Keys interface {
 	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
 }
 
-// Assertions verifies the assertions by which clients authenticate (private_key_jwt).
+// Assertions verifies the assertions that authenticate clients (private_key_jwt).
 type Assertions struct {
 	Issuer  string
-	Keys    Keys // nil: the method is not offered
+	Keys    Keys // nil: private_key_jwt is not supported
 	Clients *clients.Finder
 	Spent   storage.Once
 	Limits  *allowance.Limits
@@ -117,14 +117,14 @@ type Assertions struct {
 	used    *allowance.Limiter
 }
 
-// NewAssertions completes a with a limit on what strangers may use.
+// NewAssertions adds the limit for unvouched clients to a.
 func NewAssertions(a Assertions) *Assertions {
 	a.used = a.Limits.Limiter("assertions of clients", limitedClients)
 	return &a
 }
 
-// check verifies that c has signed an assertion for this server, now, and that
-// it has not been used before (RFC 7523 §3).
+// check verifies that c signed an assertion for this server, that it is currently valid, and that
+// it was not used before (RFC 7523 §3).
 func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) error {
 	if a.Keys == nil || c.JWKS == nil && c.JWKSURI == "" {
 		return oauth.NewError(oauth.InvalidClient, "Client authentication failed: this client has no keys registered.")
@@ -156,15 +156,15 @@ func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) er
 	if err := a.checkClaims(c, claims); err != nil {
 		return err
 	}
-	// Only a signature by the client's own key counts, so others cannot use up what it may.
+	// Only valid signatures count, so that others cannot exhaust the client's limit.
 	if !a.Clients.Vouched(c) && a.used.Take(ctx, allowance.Draw{Key: c.ID, Rate: assertionRate}) > 0 {
 		return slowDown(assertionRate, "Too many client assertions from this client. Please wait.")
 	}
 	return a.spend(ctx, c.ID, raw, claims)
 }
 
-// verifyAssertion finds the key that signed. A key that is bound to an algorithm verifies
-// no other (RFC 7517 §4.4, AS-130).
+// verifyAssertion returns the claims if one of the keys verifies the signature. A key that is bound
+// to an algorithm verifies only that algorithm (RFC 7517 §4.4, AS-130).
 func verifyAssertion(token *jwt.JSONWebToken, header jose.Header, keys []jose.JSONWebKey) (jwt.Claims, error) {
 	for _, k := range keys {
 		if k.Algorithm != "" && oldName(k.Algorithm) != oldName(header.Algorithm) {
@@ -189,7 +189,8 @@ func oldName(algorithm string) string {
 	return algorithm
 }
 
-// ed25519Verifier verifies under the new name, which go-jose does not know yet.
+// ed25519Verifier verifies signatures with the new algorithm name, which go-jose does not support
+// yet.
 type ed25519Verifier ed25519.PublicKey
 
 // VerifyPayload implements jose.OpaqueVerifier.
@@ -200,9 +201,9 @@ func (k ed25519Verifier) VerifyPayload(payload, signature []byte, alg jose.Signa
 	return nil
 }
 
-// checkClaims holds the rules of RFC 7523 §3 (AS-125, AS-126). Every audience must be this server, as
-// issuer or, for the clients written to the older text, as token endpoint: an assertion
-// that names another server as well could have been replayed by it.
+// checkClaims checks the rules of RFC 7523 §3 (AS-125, AS-126). Every audience must be this server:
+// its issuer or, for clients written to the older text, its token endpoint. An assertion that also
+// names another server could be a replay by that server.
 func (a *Assertions) checkClaims(client storage.Client, c jwt.Claims) error {
 	now := a.Now()
 	ttl, tooLong := assertionTTL, "is valid for more than an hour"
@@ -230,8 +231,8 @@ func (a *Assertions) checkClaims(client storage.Client, c jwt.Claims) error {
 	return nil
 }
 
-// spend makes it the last time that an assertion is accepted (RFC 7523 §3). One
-// without a jti is known by its own digest.
+// spend records the use of an assertion so that it is not accepted again (RFC 7523 §3). An
+// assertion without a jti is identified by its digest.
 func (a *Assertions) spend(ctx context.Context, clientID, raw string, c jwt.Claims) error {
 	id := c.ID
 	if id == "" {

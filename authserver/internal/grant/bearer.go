@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	maxBearerTTL  = time.Hour        // of a token that was given for an assertion (AS-232)
-	assertionSlop = 30 * time.Second // that the clock of the issuer may differ from ours
-	keysRetry     = 10 * time.Second // after how long to ask again when the keys of an issuer cannot be had
+	maxBearerTTL  = time.Hour        // of a token for an assertion (AS-232)
+	assertionSlop = 30 * time.Second // allowed difference of the issuer's clock
+	keysRetry     = 10 * time.Second // pause before another try if an issuer's keys are unavailable
 )
 
-// Assertor verifies assertions of issuers that the operator trusts; trust.Issuers is the usual one.
+// Assertor verifies assertions of trusted issuers. trust.Issuers implements it.
 type Assertor interface {
 	Verify(ctx context.Context, raw string) (trust.Assertion, error)
-	// Offers reports whether any issuer is trusted for ID-JAGs, and for workloads.
+	// Offers reports whether an issuer is trusted for ID-JAGs, and whether one is trusted for
+	// workloads.
 	Offers(ctx context.Context) (enterprise, workload bool, err error)
 }
 
-// Bearer is the grant for assertions (RFC 7523 §2.1): an ID-JAG, by which the identity provider of a
-// company lets a client act for a person, or a token of the platform that runs a workload, which is
-// its own client (AS-179, AS-197, AS-209). There is no consent to give, and no refresh token (AS-191,
-// AS-193).
+// Bearer is the grant for assertions (RFC 7523 §2.1). With an ID-JAG, a company's identity provider
+// lets a client act for a user. With a platform token, a workload acts as its own client (AS-179,
+// AS-197, AS-209). There is no consent and no refresh token (AS-191, AS-193).
 type Bearer struct {
 	Assertor Assertor
 	Store    storage.AssertionGrants
@@ -47,14 +47,14 @@ type Bearer struct {
 	Ring     *secrets.Ring
 	Minter   *Minter
 	Proofs   *Proofs
-	// Connectors are the ids of the providers of the configuration, by the issuer that they are.
+	// Connectors maps issuers to the ids of the configured providers that have this issuer.
 	Connectors map[string][]string
 }
 
 func invalidGrant(why string) *oauth.Error { return oauth.NewError(oauth.InvalidGrant, why) }
 
-// Reply answers a request. An *oauth.Error; of those that the client can do nothing about each is 400
-// with a code of RFC 6749 §5.2 (AS-206, AS-233).
+// Reply answers a token request. Its error is an *oauth.Error. Errors that the client cannot
+// resolve all have status 400 and a code of RFC 6749 §5.2 (AS-206, AS-233).
 func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch enterprise, workload, err := g.Assertor.Offers(ctx); {
 	case err != nil:
@@ -69,7 +69,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	if err != nil {
 		return nil, unbelieved(err)
 	}
-	audit.Note(ctx, slog.String("trust", a.Entry.ID)) // and nothing else of the assertion (AS-195)
+	audit.Note(ctx, slog.String("trust", a.Entry.ID)) // only this part of the assertion (AS-195)
 	client, err := g.client(ctx, a, r)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 		return nil, invalidGrant("The assertion names too many actors, or says them in another form.").Because(err)
 	}
 	resource, err := g.resource(ctx, a, r)
-	if err == nil { // before the assertion is spent
+	if err == nil { // before the assertion is used up
 		err = g.Minter.Demand(ctx, resource.URI, r.Proof)
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	if err != nil {
 		return nil, err
 	}
-	if a.Kind == trust.Enterprise { // only now is it known which account the person has
+	if a.Kind == trust.Enterprise { // the user's account is known only now
 		scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource.Resource, scopes)
 		if errors.Is(err, refusal.ErrNoScopes) {
 			err = oauth.NewError(oauth.InvalidScope, "The person may have none of these scopes here.").Because(err)
@@ -118,7 +118,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	})
 }
 
-// unbelieved translates why an assertion is not believed.
+// unbelieved returns the token endpoint error for an assertion that was not verified.
 func unbelieved(err error) error {
 	var refused *trust.Refusal
 	if !errors.As(err, &refused) {
@@ -131,11 +131,12 @@ func unbelieved(err error) error {
 	return e
 }
 
-// client is the client that asks. A workload is its own: it has no registration, and what it calls
-// itself is not looked at (AS-199). An ID-JAG is good for the client alone that it names (AS-185).
+// client returns the requesting client. A workload is its own client: it is not registered, and a
+// client_id in the request is ignored (AS-199). An ID-JAG is valid only for the client that it
+// names (AS-185).
 func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) (storage.Client, error) {
 	if a.Kind != trust.Enterprise {
-		// The operator vouches for it, by the entry.
+		// The trust entry counts as the operator's registration.
 		return storage.Client{ID: workloadID(a), Source: storage.SourceStatic}, nil
 	}
 	c, err := g.Auth.ForAssertion(ctx, r.Credentials, a.ClientID) // AS-190
@@ -153,9 +154,9 @@ func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) 
 	return c, nil
 }
 
-// workloadID is the name under which a workload is a client: that of its entry is in it, so that no
-// other issuer can give it, whatever the template says. Claims do not decide whether it has to be added:
-// the one workload of an entry could else have the name of another.
+// workloadID returns the client id of a workload. It contains the id of the trust entry, so that no
+// other issuer can produce it, whatever the template is. Claims do not influence whether the id is
+// added: otherwise one workload of an entry could get the id of another.
 func workloadID(a trust.Assertion) string {
 	name := a.Name
 	if !strings.HasPrefix(a.Entry.Subject, a.Entry.ID+":") {
@@ -164,7 +165,8 @@ func workloadID(a trust.Assertion) string {
 	return "workload:" + name
 }
 
-// actors are the programs that act for the person. Each has a name; a node of a helper is ours to name.
+// actors returns the programs that act for the user. Each must have a name. Node ids of sub-agents
+// are removed, because only this server assigns them.
 func actors(claim []byte) (*oauth.Actor, error) {
 	first, err := oauth.ParseActor(claim)
 	for a := first; a != nil && err == nil; a = a.Act {
@@ -175,7 +177,7 @@ func actors(claim []byte) (*oauth.Actor, error) {
 	return first, err
 }
 
-// ttl is how long a token lives, and its grant.
+// ttl returns the lifetime of a token and its grant.
 func (g *Bearer) ttl(a trust.Assertion) time.Duration {
 	ttl := min(g.Minter.TTL, maxBearerTTL)
 	if a.Entry.MaxTTL > 0 {
@@ -184,7 +186,7 @@ func (g *Bearer) ttl(a trust.Assertion) time.Duration {
 	return ttl
 }
 
-// grant spends the assertion, and stores what it is granted.
+// grant uses up the assertion and stores the grant.
 func (g *Bearer) grant(
 	ctx context.Context, a trust.Assertion, client storage.Client, r TokenRequest, what storage.Grant,
 ) (storage.Grant, error) {
@@ -214,8 +216,8 @@ func (g *Bearer) grant(
 	return out.Grant, nil
 }
 
-// asserted is what the assertion says of the proof of its person, nil for nothing (AS-231). Of a
-// workload nothing is taken over (AS-208).
+// asserted returns what the assertion claims about the user's authentication, or nil (AS-231).
+// Nothing is taken over for a workload (AS-208).
 func asserted(a trust.Assertion) *storage.Asserted {
 	if a.Kind != trust.Enterprise || a.ACR == "" && len(a.AMR) == 0 && len(a.Act) == 0 {
 		return nil
@@ -223,7 +225,7 @@ func asserted(a trust.Assertion) *storage.Asserted {
 	return &storage.Asserted{ACR: a.ACR, AMR: a.AMR, Act: a.Act}
 }
 
-// ungranted translates why the store has granted nothing.
+// ungranted returns the token endpoint error for a store that refused the grant.
 func ungranted(err error) error {
 	for _, m := range []struct {
 		err error
@@ -243,7 +245,7 @@ func ungranted(err error) error {
 	return refusal.Unavailable(err)
 }
 
-// record tells the audit what has become of a person.
+// record adds a created or linked user to the audit log.
 func (g *Bearer) record(ctx context.Context, a trust.Assertion, out storage.AssertionOutcome) {
 	switch out.LinkedBy {
 	case "":
@@ -256,12 +258,12 @@ func (g *Bearer) record(ctx context.Context, a trust.Assertion, out storage.Asse
 	}
 }
 
-// person is whom an ID-JAG is about (AS-192).
+// person returns the user that an ID-JAG identifies (AS-192).
 func (g *Bearer) person(a trust.Assertion, now time.Time) *storage.AssertedPerson {
 	p := &storage.AssertedPerson{
 		Issuer: a.Issuer, Tenant: a.Tenant, Subject: a.Subject, Mail: a.Email, Connectors: g.Connectors[a.Issuer],
 	}
-	if a.AudienceTenant == "" || a.AudienceTenant == g.Minter.Issuer { // this server has no other tenant
+	if a.AudienceTenant == "" || a.AudienceTenant == g.Minter.Issuer { // this server is its own only tenant
 		p.AudienceSubject = a.AudienceSubject
 	}
 	if a.SAML != nil {
@@ -276,16 +278,16 @@ func (g *Bearer) person(a trust.Assertion, now time.Time) *storage.AssertedPerso
 	return p
 }
 
-// personName makes a name out of what an assertion calls a person.
+// personName returns an account name from the names in an assertion.
 func personName(a trust.Assertion) string {
 	said := cmp.Or(a.AccountName, a.Email)
-	if identifier.ValidName(said) { // whole: one letter less is another address
+	if identifier.ValidName(said) { // never shortened: a shorter address is another address
 		return said
 	}
 	return identifier.Name(cmp.Or(said, a.Name, a.Subject), a.Entry.ID)
 }
 
-// bearerScopes are the scopes that an assertion is granted, and until when at the latest.
+// bearerScopes returns the scopes to grant for an assertion, and the latest end of the token.
 func bearerScopes(
 	r policy.Resolution, a trust.Assertion, requested oauth.Scopes, now time.Time,
 ) (out oauth.Scopes, until time.Time, err error) {
@@ -294,7 +296,7 @@ func bearerScopes(
 		out = policy.WithoutPerson(r.Resource, policy.Asserted(r.Resource, asked))
 	} else {
 		out = policy.Asserted(r.Resource, asked)
-		// AS-238: what is asserted counts for what it is; what is not, proves nothing
+		// AS-238: asserted authentication counts as stated; without a claim, nothing is proved
 		out = policy.Proved(r.Resource, out, policy.Proof{ACR: a.ACR, At: a.AuthTime}, now)
 		if want := policy.AuthenticationFor(r.Resource, out); want.MaxAge > 0 {
 			until = a.AuthTime.Add(want.MaxAge)

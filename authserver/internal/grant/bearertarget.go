@@ -13,9 +13,9 @@ import (
 var errNotForResource = oauth.NewError(oauth.InvalidTarget,
 	"The trust entry of this issuer is not for the requested resource.")
 
-// resource is the one that the token is for: of those that the assertion names, as far as they are
-// known, or else of those that its entry is for, the one that the request names, or the first
-// (AS-186). A workload that could mean several has to name one (AS-207).
+// resource returns the resource of the token. The candidates are the known resources that the
+// assertion names, or else the resources of its trust entry. The request selects one; otherwise the
+// first is used (AS-186). A workload with several candidates must name one (AS-207).
 func (g *Bearer) resource(ctx context.Context, a trust.Assertion, r TokenRequest) (policy.Resolution, error) {
 	named, err := g.named(ctx, a)
 	if err != nil {
@@ -44,7 +44,7 @@ func (g *Bearer) resource(ctx context.Context, a trust.Assertion, r TokenRequest
 	return g.implied(ctx, a)
 }
 
-// named are the resources that an assertion names and that are known here, in its order.
+// named returns the known resources that an assertion names, in its order.
 func (g *Bearer) named(ctx context.Context, a trust.Assertion) (out []policy.Resolution, err error) {
 	for _, uri := range a.Resources {
 		resource, err := g.Catalog.Resolve(ctx, []string{uri})
@@ -61,7 +61,7 @@ func (g *Bearer) named(ctx context.Context, a trust.Assertion) (out []policy.Res
 	return out, nil
 }
 
-// implied is the resource that is meant when nothing names one.
+// implied returns the resource for a request if the assertion and the request name none.
 func (g *Bearer) implied(ctx context.Context, a trust.Assertion) (policy.Resolution, error) {
 	known, err := g.Catalog.Load(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (g *Bearer) implied(ctx context.Context, a trust.Assertion) (policy.Resolut
 	return g.Catalog.Resolve(ctx, []string{possible[0].URI})
 }
 
-// entryIsFor reports whether a trust entry is for a resource. An alias is the same MCP server.
+// entryIsFor reports whether a trust entry covers a resource. An alias is the same MCP server.
 func entryIsFor(e storage.TrustEntry, r storage.Resource) bool {
 	return len(e.Resources) == 0 || slices.ContainsFunc(e.Resources, func(uri string) bool {
 		canonical, err := oauth.CanonicalResource(uri)

@@ -8,19 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Clearances answers resource servers that demand a person's permission for a tool call (RS-217), by the token
-// that the call was made with.
+// Clearances handles requests of resource servers for a tool call approval (RS-217). The token of
+// the call identifies the user.
 type Clearances struct {
 	Tokens *Tokens
 	Desk   *clearance.Desk
 }
 
-// errCalled is the answer for each token that the resource server may not know about.
+// errCalled answers for every token that the resource server must not learn about.
 var errCalled = oauth.NewError(oauth.InvalidGrant,
 	"The token is not active, or was not issued for a resource of this client.")
 
-// AskFor is Ask for a client, which has to be a resource server that the operator has assigned the resource
-// of the token to.
+// AskFor is Ask for a client. The client must be a resource server that the operator has assigned
+// the token's resource to.
 func (g *Clearances) AskFor(
 	ctx context.Context, client storage.Client, token, tokenType string, d oauth.ClearanceDemand,
 ) (oauth.Clearance, error) {
@@ -38,7 +38,7 @@ func (g *Clearances) AskFor(
 	if err != nil {
 		return oauth.Clearance{}, err
 	}
-	if !of.Active || of.ClientID == client.ID { // an MCP client is no resource server, as for ProviderTokens
+	if !of.Active || of.ClientID == client.ID { // an MCP client does not count as a resource server, as for ProviderTokens
 		return oauth.Clearance{}, errCalled
 	}
 	switch serves, err := g.Tokens.Serves(ctx, client, of.Audience); {
@@ -52,7 +52,7 @@ func (g *Clearances) AskFor(
 	return g.ask(ctx, of, d)
 }
 
-// Ask answers a resource server in this program.
+// Ask answers a resource server in this process.
 func (g *Clearances) Ask(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error) {
 	of, err := g.Tokens.Introspect(ctx, token)
 	if err != nil {
@@ -73,7 +73,7 @@ func (g *Clearances) ask(
 	caller := clearance.Caller{
 		ClientID: of.ClientID, GrantID: of.GrantID, NodeID: of.NodeID, Resource: of.Audience,
 	}
-	if of.GrantID != "" { // else the subject is the client itself
+	if of.GrantID != "" { // otherwise the subject is the client itself
 		caller.UserID = of.Subject
 	}
 	return g.Desk.Ask(ctx, caller, d)

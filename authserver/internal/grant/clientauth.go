@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Credentials are what a request presents to authenticate a client, as it was sent.
+// Credentials are the unverified client credentials of a request.
 type Credentials struct {
 	Header        Authorization
 	ClientID      string // client_id
@@ -31,18 +31,18 @@ type Credentials struct {
 
 // Authorization is the Authorization header of a request.
 type Authorization struct {
-	Count      int    // how many there are
-	Basic      bool   // the first is well-formed HTTP Basic
-	ID, Secret string // what that says, both still form-encoded
+	Count      int    // number of headers
+	Basic      bool   // the first is valid HTTP Basic
+	ID, Secret string // from the header, still form-encoded
 }
 
-// claim is who a request says it comes from, and its proof.
+// claim is the client that a request claims to come from, with its proof.
 type claim struct {
 	id        string
-	secret    string // "" when none was presented
-	raw       string // the secret as it was sent, if decoding changed it; "" otherwise
-	basic     bool   // in the Authorization header
-	assertion string // a signed statement of who asks, "" when none was presented
+	secret    string // "" if absent
+	raw       string // the secret before decoding, if decoding changed it; otherwise ""
+	basic     bool   // from the Authorization header
+	assertion string // a signed assertion, or ""
 }
 
 var (
@@ -53,10 +53,10 @@ var (
 	errTwoMethods = oauth.NewError(oauth.InvalidRequest, "More than one client authentication method was used.")
 )
 
-// claim takes the client's identity from the Authorization header or the body. Real clients mix the
-// two: Basic with an empty password and Basic repeated by client_id in the body are accepted, an
-// empty client_secret counts as absent. Two secrets are two methods (OAuth 2.1 §2.4, AS-86), and
-// two identities are refused.
+// claim takes the client's id from the Authorization header or the body. Real clients mix the two:
+// Basic with an empty password, and Basic repeated by client_id in the body, are accepted. An empty
+// client_secret counts as absent. Two secrets are two methods and refused (OAuth 2.1 §2.4, AS-86),
+// and so are two ids.
 func (c Credentials) claim() (claim, error) {
 	if c.Assertion != "" || c.AssertionType != "" {
 		if c.Secret != "" || c.Header.Count > 0 {
@@ -70,8 +70,8 @@ func (c Credentials) claim() (claim, error) {
 		}
 		return claim{id: c.ClientID, secret: c.Secret}, nil // client_secret_post: AS-88, AS-174
 	}
-	// Some clients do not encode (RFC 6749 §2.3.1). Our own ids and secrets decode to themselves; a secret that
-	// an operator chose may not, so it is compared both ways.
+	// Some clients do not encode (RFC 6749 §2.3.1). Generated ids and secrets decode to themselves.
+	// A secret that an operator chose may not, so it is compared both ways.
 	id, secret := formDecode(c.Header.ID), formDecode(c.Header.Secret)
 	switch {
 	case c.Header.Count > 1 || !c.Header.Basic:
@@ -110,31 +110,30 @@ type ClientAuth struct {
 	failures   *bounded.Limiter[string]
 }
 
-// NewClientAuth returns a ClientAuth that limits the failures of each client by a clock.
+// NewClientAuth returns a ClientAuth that limits the failures of each client. now is its clock.
 func NewClientAuth(
 	finder *clients.Finder, assertions *Assertions, recorder *audit.Recorder, now func() time.Time,
 ) *ClientAuth {
 	return &ClientAuth{finder, assertions, recorder, bounded.NewLimiter[string](limitedClients, now)}
 }
 
-// Failures to authenticate are limited for those that guess client secrets. Secrets carry
-// 256 random bits, so this protects log and CPU more than the secret: failures beyond the
-// limit are answered with 429 and not logged one by one, while the right secret passes.
+// failureRate limits failed authentication to stop guesses of client secrets. Secrets carry 256
+// random bits, so this protects log and CPU more than the secret. Failures beyond the limit get
+// status 429 and are not logged one by one. The right secret always passes.
 var failureRate = bounded.Rate{Every: 3 * time.Second, Burst: 20}
 
-const limitedClients = 10_000 // remembered
+const limitedClients = 10_000 // clients remembered
 
-// slowDown is the answer to a client that is beyond a limit.
+// slowDown returns the error for a client that has reached a limit.
 func slowDown(r bounded.Rate, why string) *oauth.Error {
 	e := oauth.NewError(oauth.SlowDown, why)
 	e.RetryAfter = r.Every
 	return e
 }
 
-// Authenticate returns the client that a request comes from. A client with a
-// secret must present it, by whichever of the two methods; one with a key must sign;
-// one without either must not pretend to have one. Nothing of the request is consumed
-// on failure, so that a client may try again with the same code.
+// Authenticate returns the client of a request. A client with a secret must present it with either
+// method; a client with a key must sign; a client without either must not present one. A failure
+// uses up nothing, so that the client may try again with the same code.
 func (a *ClientAuth) Authenticate(ctx context.Context, cred Credentials) (storage.Client, error) {
 	who, err := cred.claim()
 	if err != nil {
@@ -143,9 +142,9 @@ func (a *ClientAuth) Authenticate(ctx context.Context, cred Credentials) (storag
 	return a.verify(ctx, who)
 }
 
-// ForGrant is Authenticate for a token request. Whatever was granted to a client, the client
-// is remembered with. One that is identified by a document has nothing to register again:
-// what is wrong is the grant, and the clients of this kind recover from that only.
+// ForGrant is Authenticate for a token request. A client that was removed has no grants left. For
+// an unknown client with a metadata document it returns invalid_grant: such a client cannot
+// register again, and recovers only from that error.
 func (a *ClientAuth) ForGrant(ctx context.Context, r TokenRequest) (storage.Client, error) {
 	who, err := r.Credentials.claim()
 	if err != nil {
@@ -164,9 +163,9 @@ func (a *ClientAuth) ForGrant(ctx context.Context, r TokenRequest) (storage.Clie
 	return c, err
 }
 
-// ForPush is Authenticate for an authorization request (RFC 9126 §2). Of a client that is identified by a
-// document, and of which nothing is known yet, it returns the id: unread. What it can do is judged when a
-// person has signed in, as for a request that was not pushed.
+// ForPush is Authenticate for a pushed authorization request (RFC 9126 §2). If the client has a
+// metadata document and is not known yet, it returns only the id, and unread. The client is checked
+// after a user has signed in, as for a request that was not pushed.
 func (a *ClientAuth) ForPush(ctx context.Context, cred Credentials) (c storage.Client, unread bool, err error) {
 	who, err := cred.claim()
 	if err != nil {
@@ -180,8 +179,9 @@ func (a *ClientAuth) ForPush(ctx context.Context, cred Credentials) (c storage.C
 	return c, false, err
 }
 
-// ForAssertion is Authenticate for a client that an issuer we trust has named. It may be unknown here, as no
-// person has approved it: then its document is read, which no stranger can make us do (AS-154, AS-190).
+// ForAssertion is Authenticate for a client that a trusted issuer has named. The client may be
+// unknown here, because no user has approved it. Then its metadata document is fetched; anonymous
+// requests cannot cause that (AS-154, AS-190).
 func (a *ClientAuth) ForAssertion(ctx context.Context, cred Credentials, named string) (storage.Client, error) {
 	who, err := cred.claim()
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *ClientAuth) ForAssertion(ctx context.Context, cred Credentials, named s
 
 func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, error) {
 	audit.Note(ctx, slog.String("client_id", form.Cut(who.id, 512)))
-	// By what is stored now: it may have been replaced or deleted, or be confidential by now.
+	// The stored client may have been replaced or deleted, or have become confidential.
 	c, err := a.Clients.Current(ctx, who.id)
 	if err != nil {
 		return c, err
@@ -231,8 +231,8 @@ func (a *ClientAuth) authenticated(ctx context.Context, c storage.Client, who cl
 	return c, err
 }
 
-// knowsSecret compares the presented secret with the stored hash in constant time, both decoded and as it was
-// sent. A client without a secret matches nothing.
+// knowsSecret compares the presented secret with the stored hash in constant time, both decoded and
+// as sent. It returns false for a client without a secret.
 func (who claim) knowsSecret(c storage.Client) bool {
 	if c.SecretHash == nil || who.secret == "" {
 		return false

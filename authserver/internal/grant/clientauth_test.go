@@ -14,7 +14,8 @@ func basic(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 }
 
-// TestSecretsInBasic: RU-14 AS-89: a secret is accepted in Basic encoded as RFC 6749 2.3.1 says, and as it is.
+// TestSecretsInBasic checks that a secret in Basic is accepted both encoded (RFC 6749 §2.3.1) and
+// raw (RU-14, AS-89).
 func TestSecretsInBasic(t *testing.T) {
 	for _, secret := range []string{
 		"kJ7+q2/NfZ0aB9x+Vw3Tt5Rr8Uu1Yy4Oo6Pp2Ss=", "100%25sure", "100%sure", "a%", "a:b:c", "a b", "ä+%C3%A4", "plain",

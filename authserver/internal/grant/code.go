@@ -25,7 +25,7 @@ type Code struct {
 	IDTokens *IDTokens
 }
 
-// CodeStore is what Code needs of the store.
+// CodeStore lists the storage methods that Code uses.
 type CodeStore interface {
 	storage.Redemptions
 	Grant(ctx context.Context, id string) (storage.Grant, error)
@@ -34,9 +34,8 @@ type CodeStore interface {
 // Type returns the grant type.
 func (*Code) Type() string { return oauth.GrantCode }
 
-// Reply redeems the code (OAuth 2.1 §4.1.3). Client, redirect
-// URI and challenge are compared by the statement that consumes the code: a request
-// that does not match leaves it untouched.
+// Reply redeems the code (OAuth 2.1 §4.1.3). The statement that uses up the code compares client,
+// redirect URI and challenge, so a request that does not match leaves the code valid.
 func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantCode):
@@ -75,8 +74,8 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 	return reply, err
 }
 
-// demand refuses a request without a proof where one is needed, before the code is spent (AS-213): also
-// one that names no resource, when some of them demand proofs, by the grant that the code names.
+// demand refuses a request without a required DPoP proof before the code is used up (AS-213). If
+// the request names no resource and some resources require proofs, it reads the code's grant.
 func (g *Code) demand(ctx context.Context, client storage.Client, resource string, r TokenRequest) error {
 	if err := g.Minter.Demand(ctx, resource, r.Proof); err != nil || resource != "" || r.Proof.Given() {
 		return err
@@ -88,7 +87,7 @@ func (g *Code) demand(ctx context.Context, client storage.Client, resource strin
 	grant, err := g.Store.Grant(ctx, grantOf(r.Code))
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // the statement that redeems the code knows what is wrong with it
+		return nil // the redeeming statement returns the precise error
 	case err != nil:
 		return refusal.Unavailable(err)
 	case grant.ClientID != client.ID:
@@ -97,7 +96,7 @@ func (g *Code) demand(ctx context.Context, client storage.Client, resource strin
 	return g.Minter.Demand(ctx, grant.Resource, r.Proof)
 }
 
-// redeem makes a code tokens for a client, and returns its grant.
+// redeem exchanges a code for tokens, and returns its grant.
 func (g *Code) redeem(
 	ctx context.Context, client storage.Client, r storage.RedeemCode, proof Proof,
 ) (*oauth.TokenResponse, storage.Grant, error) {
@@ -117,7 +116,7 @@ func (g *Code) redeem(
 	if err != nil {
 		return nil, grant, err
 	}
-	refresh := "" // made good but not handed out: what the scope is, only the code knew
+	refresh := "" // valid but not handed out: only the code contained the scope
 	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
 		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now, refreshKey(client, proof))
 	}
@@ -128,8 +127,8 @@ func (g *Code) redeem(
 	return reply, grant, err
 }
 
-// refreshKey is the key that the refresh token of a client is bound to: that of a public client is
-// good for nothing without it, and another client has credentials (RFC 9449 §5, AS-102).
+// refreshKey returns the key to bind a client's refresh token to. A public client's token is
+// useless without the key; other clients have credentials (RFC 9449 §5, AS-102).
 func refreshKey(client storage.Client, proof Proof) string {
 	if client.Public() {
 		return proof.Thumbprint
@@ -137,7 +136,8 @@ func refreshKey(client storage.Client, proof Proof) string {
 	return ""
 }
 
-// proved is what the proof of the person allows of a grant; a device may have come late.
+// proved returns the scopes of a grant that the user's authentication still allows. A device may
+// redeem late.
 func (g *Code) proved(
 	ctx context.Context, grant storage.Grant, now time.Time,
 ) (scopes oauth.Scopes, until time.Time, err error) {
@@ -154,8 +154,8 @@ func (g *Code) proved(
 var errCode = oauth.NewError(oauth.InvalidGrant,
 	"The authorization code is not valid: it is unknown, expired, used, or was issued for another request.")
 
-// redeemError tells a client that its code is no good, without saying why: one that
-// presents a wrong code must not learn which part was wrong.
+// redeemError returns one error for all invalid codes: a client with a wrong code must not learn
+// which part was wrong.
 func (g *Code) redeemError(ctx context.Context, clientID string, grant storage.Grant, err error) error {
 	switch {
 	case errors.Is(err, storage.ErrSpent):

@@ -10,14 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// deviceChallenge stands where a code has its PKCE challenge: no verifier has it, so that a
-// device code is no code, and no code a device code.
+// deviceChallenge takes the place of a PKCE challenge. No verifier matches it, so device codes and
+// authorization codes cannot be used for each other.
 const deviceChallenge = oauth.GrantDeviceCode
 
 // Device is the device authorization grant (RFC 8628 §3.4) at the token endpoint.
 type Device struct {
 	Store storage.Devices
-	Code  *Code // of a request that was approved the device code is the code
+	Code  *Code // the device code is the code of an approved request
 }
 
 // Type returns the grant type.
@@ -32,8 +32,8 @@ var (
 	errExpired  = oauth.NewError(oauth.ExpiredToken, "The device code has expired. Start again.")
 )
 
-// Reply answers a device that polls (RFC 8628 §3.5). The answer of a person is not held back from a
-// device that asks too early.
+// Reply answers a device that polls (RFC 8628 §3.5). A device that polls too early still gets the
+// user's decision.
 func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantDeviceCode):
@@ -58,7 +58,7 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 		return nil, refusal.Unavailable(err)
 	case p.GrantID != "":
 		if err := g.Code.Minter.Demand(ctx, p.Resource, r.Proof); err != nil {
-			return nil, err // before the code is spent, also where the request names no resource (AS-213)
+			return nil, err // before the code is used up, also if the request names no resource (AS-213)
 		}
 		return g.redeem(ctx, client, p.Device, resource, r)
 	case !p.DecidedAt.IsZero():

@@ -10,21 +10,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Exchange is the token exchange (RFC 8693): one grant type, under which clients ask for several
-// things. Each is an ExchangeKind.
+// Exchange is the token exchange grant (RFC 8693). Clients use it for several purposes; each is an
+// ExchangeKind.
 type Exchange struct {
-	// Kinds are asked in this order; the first that a request is for answers it. The last one answers
-	// what is for no other.
+	// Kinds are asked in this order; the first match answers. The last one answers all other
+	// requests.
 	Kinds []ExchangeKind
 }
 
-// ExchangeKind is one thing that clients exchange tokens for.
+// ExchangeKind is one purpose of a token exchange.
 type ExchangeKind interface {
-	// offered reports whether the kind is of use to any client.
+	// offered reports whether any client can use the kind.
 	offered(ctx context.Context) (bool, error)
-	// asked reports whether a request is for this kind, be it a faulty one.
+	// asked reports whether a request is for this kind, even if it is invalid.
 	asked(r ExchangeRequest) bool
-	// reply answers a request of a client that has authenticated. An *oauth.Error, wrapped or not.
+	// reply answers a request of an authenticated client. Its error is an *oauth.Error, possibly
+	// wrapped.
 	reply(ctx context.Context, client storage.Client, r ExchangeRequest) (oauth.ExchangeResponse, error)
 }
 
@@ -39,23 +40,23 @@ type ExchangeRequest struct {
 	SubjectTokenType string // subject_token_type: REQUIRED
 	ActorToken       string // actor_token
 	ActorTokenType   string // actor_token_type
-	Actor            string // actor: ours, OPTIONAL, the name of a helper
-	ExpiresIn        string // expires_in: ours, OPTIONAL, the lifetime that is asked for, in seconds
-	HelperKey        string // dpop_jkt: ours, OPTIONAL, the thumbprint of the key of a helper
-	Proof            Proof  // of the client's key (RFC 9449 §5); tokens of providers are not bound to it
+	Actor            string // actor: extension, OPTIONAL, the name of a sub-agent
+	ExpiresIn        string // expires_in: extension, OPTIONAL, the requested lifetime in seconds
+	HelperKey        string // dpop_jkt: extension, OPTIONAL, the thumbprint of a sub-agent's key
+	Proof            Proof  // of the client's key (RFC 9449 §5); provider tokens are not bound to it
 }
 
-// errHelperKey: ignored, it would leave the client believe that the token is bound to that key.
+// errHelperKey refuses dpop_jkt for other kinds. If it were ignored, the client would believe that
+// the token is bound to that key.
 var errHelperKey = oauth.NewError(oauth.InvalidRequest,
 	"The parameter 'dpop_jkt' is for the access tokens of helpers alone.")
 
-// forProvider reports whether the audience is that of a provider: resources are URLs, the ids of
-// providers are not.
+// forProvider reports whether the audience is a provider: resources are URLs, provider ids are not.
 func (r ExchangeRequest) forProvider() bool {
 	return r.Audience != "" && !strings.Contains(r.Audience, ":")
 }
 
-// Reply answers a request by the kind that it asks for.
+// Reply lets the matching kind answer a request.
 func (g *Exchange) Reply(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (oauth.ExchangeResponse, error) {
@@ -68,9 +69,9 @@ func (g *Exchange) Reply(
 	return g.Kinds[last].reply(ctx, client, r)
 }
 
-// Offered returns ErrUnsupported while there is nothing to exchange tokens for.
+// Offered returns ErrUnsupported if no kind is offered.
 func (g *Exchange) Offered(ctx context.Context) error {
-	for _, k := range slices.Backward(g.Kinds) { // the first alone asks the store
+	for _, k := range slices.Backward(g.Kinds) { // only the first kind reads the store
 		switch ok, err := k.offered(ctx); {
 		case err != nil:
 			return refusal.Unavailable(err)

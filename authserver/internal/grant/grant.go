@@ -1,22 +1,21 @@
-// Package grant is the half of the authorization server that stands behind POST /token: what
-// clients get for a code, a refresh token, their own credentials or a token of a person, and
-// what their tokens are. It knows the store and no HTTP: the edge parses a form into a
-// TokenRequest, once, and writes the reply.
+// Package grant implements POST /token without HTTP: it issues tokens for a code, a refresh token,
+// client credentials or a user's token, and introspects and revokes them. It reads the store. The
+// edge parses a form into a TokenRequest and writes the reply.
 //
-//	clientauth.go    which client asks; assertion.go by a signed assertion
-//	proof.go         which key it has proved to have (RFC 9449)
-//	approval.go      a person's yes becomes a grant and its code
-//	code.go          the code becomes tokens
-//	device.go        a device polls for what a person has approved elsewhere
-//	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
+//	clientauth.go    authenticates the client; assertion.go with a signed assertion
+//	proof.go         the key that the request has proved (RFC 9449)
+//	approval.go      turns a user's approval into a grant and its code
+//	code.go          exchanges the code for tokens
+//	device.go        answers a device that polls for an approval
+//	refresh.go       rotates refresh tokens; refreshtoken.go is their format
 //	machine.go       client credentials
-//	programkey.go    client credentials of a key that a person made for a program
-//	bearer.go        assertions of issuers that the operator trusts; bearertarget.go is what for
-//	exchange.go      RFC 8693: what a token is exchanged for
+//	programkey.go    client credentials of an API key that a user created
+//	bearer.go        assertions of trusted issuers; bearertarget.go chooses the resource
+//	exchange.go      token exchange (RFC 8693)
 //	providertokens.go  a provider's token for a resource server
-//	helpers.go       less than the client has, for a helper
+//	helpers.go       tokens with fewer scopes for a sub-agent
 //	mint.go          the RFC 9068 access token
-//	tokens.go        RFC 7662 and RFC 7009: what a token says, and its end
+//	tokens.go        introspection (RFC 7662) and revocation (RFC 7009)
 package grant
 
 import (
@@ -33,7 +32,7 @@ type TokenRequest struct {
 	Credentials Credentials // of the client
 	Scopes      oauth.Scopes
 	Resources   []string // RFC 8707 §2.2
-	From        string   // the network that it comes from, as people are shown it
+	From        string   // the source network, as shown to users
 	Proof       Proof    // of the client's key (RFC 9449 §5)
 
 	Code        string // of the authorization code grant: code, REQUIRED
@@ -47,7 +46,7 @@ type TokenRequest struct {
 
 var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
 
-// ErrUnsupported answers a grant type that the metadata do not list (AS-85).
+// ErrUnsupported answers a grant type that the metadata does not list (AS-85).
 var ErrUnsupported = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")
 
 // may reports whether a client is registered for a grant type.

@@ -20,10 +20,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Helpers is the exchange for less (RFC 8693 §4.1, AS-243): a client trades an access token of its
-// own grant for one that it hands to a helper, with some of the scopes, for the same person and
-// resource, for no longer. The new token names the helper as its actor, and is a node below the grant
-// that can be cut. It gives nothing that the client could not do by itself, so that every client may.
+// Helpers exchanges a token for one with fewer scopes (RFC 8693 §4.1, AS-243). A client trades an
+// access token of its own grant for one that it hands to a sub-agent, with some of the scopes, for
+// the same user and resource, and for no longer. The new token names the sub-agent as its actor,
+// and is a node below the grant that can be revoked separately. It gives nothing that the client
+// could not do by itself, so every client may use it.
 type Helpers struct {
 	Tokens   *Tokens
 	Store    HelperStore
@@ -32,26 +33,26 @@ type Helpers struct {
 	Minter   *Minter
 }
 
-// HelperStore is what Helpers needs of the store.
+// HelperStore lists the storage methods that Helpers uses.
 type HelperStore interface {
 	Grant(ctx context.Context, id string) (storage.Grant, error)
 	storage.Nodes
 }
 
-// unnamedHelper is the actor of a request that names none.
+// unnamedHelper is the default actor name.
 const unnamedHelper = "helper"
 
-// actorName is what a helper may be called: what fits headers and logs as it is.
+// actorName matches the valid names of a sub-agent, which fit into headers and logs unchanged.
 var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}$`)
 
-// errOwnSubject: RFC 8693 §2.2.2 has invalid_request for a token that is no good.
+// errOwnSubject refuses an invalid subject token. RFC 8693 §2.2.2 requires invalid_request.
 var errOwnSubject = oauth.NewError(oauth.InvalidRequest,
 	"The subject token is not valid, or was not issued to this client. A provider is named in the parameter 'audience'.")
 
 // offered implements ExchangeKind.
 func (*Helpers) offered(context.Context) (bool, error) { return true, nil }
 
-// asked implements ExchangeKind: no audience, or a resource.
+// asked implements ExchangeKind: the request has no audience, or a resource.
 func (*Helpers) asked(r ExchangeRequest) bool { return !r.forProvider() }
 
 // reply implements ExchangeKind.
@@ -106,8 +107,9 @@ func (g *Helpers) reply(
 	}, nil
 }
 
-// boundTo is the key that the token of a helper is bound to: its own if the client names that, else that
-// of the client. A client that names the key of another gets a token that only the other can use.
+// boundTo returns the key that the sub-agent's token is bound to: the sub-agent's key if the client
+// names it, else the client's. A client that names another party's key gets a token that only that
+// party can use.
 func (r ExchangeRequest) boundTo() Proof {
 	if r.HelperKey != "" {
 		return Proof{Thumbprint: r.HelperKey}
@@ -115,8 +117,8 @@ func (r ExchangeRequest) boundTo() Proof {
 	return r.Proof
 }
 
-// checkHelper holds the rules that need nothing but the request, and returns the lifetime that is
-// asked for; zero when the request does not ask.
+// checkHelper checks the rules that need only the request, and returns the requested lifetime, or
+// zero.
 func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 	switch {
 	case r.SubjectToken == "":
@@ -144,8 +146,8 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// subject reads the subject token, with its grant, if it is one of this client's own for the
-// resource that the request names. Whether it is cut is for AddNode to say.
+// subject reads the subject token and its grant. The token must be the client's own, for the
+// resource that the request names. AddNode checks whether it was revoked.
 func (g *Helpers) subject(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (claims oauth.AccessTokenClaims, grant storage.Grant, err error) {
@@ -156,10 +158,10 @@ func (g *Helpers) subject(
 	case err != nil || claims.Expires <= g.Minter.Now().Unix() || claims.ClientID != client.ID:
 		return claims, grant, errOwnSubject
 	case claims.Confirmation != nil && claims.Confirmation.Thumbprint != r.Proof.Thumbprint:
-		// A thief of a bound token would else exchange it for one that is of use.
+		// Otherwise a thief could exchange a bound token for a usable one.
 		return claims, grant, errSubjectProof
 	case claims.GrantID == "":
-		// A machine gets as many tokens as it wants, with the scopes that it wants.
+		// A machine can request any number of tokens, with the scopes that it wants.
 		return claims, grant, oauth.NewError(oauth.InvalidRequest,
 			"There is no grant behind the subject token: ask for a token with fewer scopes instead.")
 	case len(claims.Act.Chain()) >= oauth.MaxActors:
@@ -199,8 +201,8 @@ func (g *Helpers) subject(
 	}
 }
 
-// scopes are those of the request, if the subject token has them, and as far as the person may have
-// them today: as at a refresh.
+// scopes returns the requested scopes, if the subject token has them and the user may still have
+// them, as at a refresh.
 func (g *Helpers) scopes(
 	ctx context.Context, claims oauth.AccessTokenClaims, grant storage.Grant, requested oauth.Scopes, now time.Time,
 ) (scopes oauth.Scopes, until time.Time, err error) {
@@ -228,7 +230,7 @@ func (g *Helpers) scopes(
 	return scopes, until, nil
 }
 
-// end is when a node ends: never after the subject token.
+// end returns the end of a node, which is never after the subject token's.
 func (g *Helpers) end(
 	claims oauth.AccessTokenClaims, grant storage.Grant, until time.Time, lifetime time.Duration, now time.Time,
 ) time.Time {
@@ -241,10 +243,10 @@ func (g *Helpers) end(
 	if lifetime > 0 && now.Add(lifetime).Before(end) {
 		end = now.Add(lifetime)
 	}
-	return end.Truncate(time.Second) // as tokens say it
+	return end.Truncate(time.Second) // the precision of tokens
 }
 
-// nodeError translates what the store says of a node.
+// nodeError returns the token endpoint error for a store's error about a node.
 func nodeError(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrPaused):
@@ -261,7 +263,7 @@ func nodeError(err error) error {
 	return refusal.Unavailable(err)
 }
 
-// names are the actors of a chain for the log, the one that acts first.
+// names returns the actors of a chain for the log, current actor first.
 func names(act *oauth.Actor) string {
 	var out []string
 	for _, a := range act.Chain() {

@@ -19,10 +19,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// identityAssertionTTL is how long an ID-JAG is good for: it is redeemed at once.
+// identityAssertionTTL is the lifetime of an ID-JAG. It is redeemed immediately.
 const identityAssertionTTL = 5 * time.Minute
 
-// IdentityAssertions is the exchange of a sign-in for an ID-JAG, an assertion of who its person is for
+// IdentityAssertions exchanges a sign-in for an ID-JAG, an assertion of the user's identity for
 // another authorization server (enterprise-managed authorization §4, ID-JAG §4.3; AS-196, AS-244).
 type IdentityAssertions struct {
 	Issuer   string
@@ -34,7 +34,7 @@ type IdentityAssertions struct {
 	Now      func() time.Time
 }
 
-// IdentityStore is what IdentityAssertions needs of the store.
+// IdentityStore lists the storage methods that IdentityAssertions uses.
 type IdentityStore interface {
 	storage.Audiences
 	TokenActive(ctx context.Context, t storage.TokenKey) (storage.TokenState, error)
@@ -42,7 +42,7 @@ type IdentityStore interface {
 	User(ctx context.Context, id string) (storage.User, error)
 }
 
-// StaleSignInError is insufficient_user_authentication: the person has to have signed in more recently.
+// StaleSignInError is insufficient_user_authentication: the user must sign in again.
 type StaleSignInError struct {
 	Err    error
 	MaxAge time.Duration
@@ -53,10 +53,10 @@ func (e *StaleSignInError) Error() string { return e.Err.Error() }
 // Unwrap returns the *oauth.Error.
 func (e *StaleSignInError) Unwrap() error { return e.Err }
 
-// signIn is what a subject token says of a sign-in that has not ended.
+// signIn is the live sign-in that a subject token identifies.
 type signIn struct {
 	grantID, userID, upstreamID string
-	authTime                    int64 // 0: not known
+	authTime                    int64 // 0: unknown
 	acr                         string
 	amr                         []string
 }
@@ -66,7 +66,7 @@ func (*IdentityAssertions) asked(r ExchangeRequest) bool {
 	return r.RequestedType == oauth.TokenTypeIDJAG
 }
 
-// reply implements ExchangeKind. A *StaleSignInError, or another *oauth.Error.
+// reply implements ExchangeKind. Its error is a *StaleSignInError or another *oauth.Error.
 func (g *IdentityAssertions) reply(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (none oauth.ExchangeResponse, err error) {
@@ -120,7 +120,7 @@ func (g *IdentityAssertions) reply(
 	return oauth.ExchangeResponse{
 		AccessToken:     token,
 		IssuedTokenType: oauth.TokenTypeIDJAG,
-		TokenType:       "N_A", // RFC 8693 §2.2.1: it is no access token
+		TokenType:       "N_A", // RFC 8693 §2.2.1: not an access token
 		ExpiresIn:       int64(identityAssertionTTL / time.Second),
 		Scope:           scopes.String(),
 	}, nil
@@ -132,10 +132,10 @@ func (g *IdentityAssertions) offered(ctx context.Context) (bool, error) {
 	return len(audiences) > 0, err
 }
 
-// check holds the rules that need nothing but the request.
+// check checks the rules that need only the request.
 func (g *IdentityAssertions) check(client storage.Client, r ExchangeRequest) error {
 	switch {
-	case !g.asked(r): // it stands alone, and no other kind is offered
+	case !g.asked(r): // no other kind is offered
 		return ErrUnsupported
 	case !client.SignsIn():
 		return oauth.NewError(oauth.UnauthorizedClient,
@@ -153,7 +153,7 @@ func (g *IdentityAssertions) check(client storage.Client, r ExchangeRequest) err
 	return nil
 }
 
-// target is who redeems an assertion, and for what.
+// target is the client that redeems an assertion, and its resources.
 type target struct {
 	clientID  string // of the client at the audience
 	resources []string
@@ -162,8 +162,8 @@ type target struct {
 var errAudience = oauth.NewError(oauth.InvalidTarget,
 	"Assertions for this audience, or for this resource there, are not for this client.")
 
-// audience is what the operator's list says of what the request names. Which audiences there are is not
-// for a client to know that may have none of them.
+// audience returns the operator's entry for the audience of the request. A client without an entry
+// does not learn which audiences exist.
 func (g *IdentityAssertions) audience(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (a storage.Audience, to target, err error) {
@@ -202,8 +202,9 @@ func (g *IdentityAssertions) audience(
 var errSignIn = oauth.NewError(oauth.InvalidGrant,
 	"The subject token is not valid for this client, or the sign-in behind it has ended.")
 
-// signIn is the sign-in behind a subject token, if that was issued to the client and has not ended: the
-// grant stands, its person is not disabled, and so does the session at a provider that it rests on.
+// signIn returns the sign-in of a subject token, which must be issued to the client. The grant must
+// not have ended, the user must not be disabled, and the provider session that the sign-in depends
+// on must be live.
 func (g *IdentityAssertions) signIn(ctx context.Context, client storage.Client, r ExchangeRequest) (signIn, error) {
 	read := g.ofIDToken
 	if r.SubjectTokenType == oauth.TokenTypeRefresh {
@@ -253,7 +254,7 @@ func (g *IdentityAssertions) ofRefreshToken(
 		return signIn{}, errSignIn.Because(err)
 	}
 	if err == nil {
-		err = presented.heldBy(r.Proof) // a thief has the token alone (AS-241)
+		err = presented.heldBy(r.Proof) // a thief has only the token (AS-241)
 	}
 	if err != nil {
 		return signIn{}, err
@@ -279,8 +280,8 @@ func (g *IdentityAssertions) ofRefreshToken(
 var errNoScopes = oauth.NewError(oauth.AccessDenied, "The person may have none of these scopes there.").
 	Because(refusal.ErrNoScopes)
 
-// scopes are those that are asserted: of the operator's list, what is asked for, and of that what the
-// rules of the provider give the person for each resource.
+// scopes returns the scopes to assert: the requested scopes in the operator's entry that the
+// provider's rules allow the user for each resource.
 func (g *IdentityAssertions) scopes(
 	ctx context.Context, to storage.Audience, resources []string, asked oauth.Scopes, who signIn,
 ) (oauth.Scopes, error) {
@@ -309,7 +310,7 @@ func (g *IdentityAssertions) scopes(
 	return scopes, nil
 }
 
-// mail is where the person gets mail, for audiences that are told.
+// mail returns the user's mail address, for audiences that receive it.
 func (g *IdentityAssertions) mail(ctx context.Context, to storage.Audience, who signIn) (string, error) {
 	if !to.Mail {
 		return "", nil
@@ -324,7 +325,7 @@ func (g *IdentityAssertions) mail(ctx context.Context, to storage.Audience, who 
 	return u.Mail, nil
 }
 
-// oneOrAll is a list as claims have it: one member stands alone.
+// oneOrAll returns a list in the form of claims: a single member without a list.
 func oneOrAll(list []string) any {
 	if len(list) == 1 {
 		return list[0]

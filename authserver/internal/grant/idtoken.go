@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// idTokenTTL is how long an ID token is good for, here and for the client.
+	// idTokenTTL is the lifetime of an ID token, here and for the client.
 	idTokenTTL = time.Hour
-	// MaxNonce bounds the nonce of a request, in bytes: it goes through a URL.
+	// MaxNonce is the maximum length of a nonce in bytes. The nonce is part of a URL.
 	MaxNonce = 128
 )
 
-// IdentityResource is what a sign-in for such a client is granted for, in place of an MCP server. No
-// resource server takes a token for it.
+// IdentityResource returns the resource of a grant that only identifies the user, in place of an
+// MCP server. No resource server accepts a token for it.
 func IdentityResource(issuer string) storage.Resource {
 	return storage.Resource{
 		URI:    issuer + "/account",
 		Name:   strings.TrimPrefix(strings.TrimPrefix(issuer, "https://"), "http://"),
-		Scopes: []storage.ScopeText{{Name: oauth.OpenID, Default: true}}, // pages have words of their own for it
+		Scopes: []storage.ScopeText{{Name: oauth.OpenID, Default: true}}, // pages describe it with their own text
 	}
 }
 
-// IDTokens makes ID tokens (OpenID Connect Core §2), for clients of which storage.Client.SignsIn says so.
+// IDTokens issues ID tokens (OpenID Connect Core §2) for clients with storage.Client.SignsIn.
 type IDTokens struct {
 	Issuer string
 	Keys   *keys.Manager
 }
 
-// issue returns the ID token of a sign-in, and "" for every other grant.
+// issue returns the ID token of a sign-in, and "" for other grants.
 func (t *IDTokens) issue(ctx context.Context, g storage.Grant, nonce string, now time.Time) (string, error) {
 	if g.Resource != IdentityResource(t.Issuer).URI || !slices.Contains(g.Scopes, oauth.OpenID) {
 		return "", nil
@@ -65,7 +65,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// withNonce is a code that carries the nonce of its request. What is stored is the hash of the whole.
+// withNonce returns a code with the nonce of its request. The stored hash covers both.
 func withNonce(code, nonce string) string {
 	if nonce == "" {
 		return code
@@ -73,9 +73,9 @@ func withNonce(code, nonce string) string {
 	return code + "." + base64.RawURLEncoding.EncodeToString([]byte(nonce))
 }
 
-// nonceOf is the nonce that a code carries; may be "".
+// nonceOf returns the nonce in a code, or "".
 func nonceOf(code string) string {
 	_, encoded, _ := strings.Cut(code, ".")
-	nonce, _ := base64.RawURLEncoding.DecodeString(encoded) // a code that was changed is not known
+	nonce, _ := base64.RawURLEncoding.DecodeString(encoded) // a changed code is unknown
 	return string(nonce)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Machine is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential
-// client acts for itself, within what the operator registered. There is no refresh
-// token and nothing is stored. A key that a person made for a program acts for that person.
+// Machine is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential client acts for
+// itself, within the scopes that the operator registered. There is no refresh token, and nothing is
+// stored. An API key that a user created for a program acts for that user.
 type Machine struct {
 	Programs *ProgramKeys
 	Catalog  *catalogue.Catalogue
@@ -23,8 +23,8 @@ type Machine struct {
 // Type returns the grant type.
 func (*Machine) Type() string { return oauth.GrantClientCredentials }
 
-// Reply decides what the client may have: resource and scope mean what they mean in the other
-// grants (AS-176).
+// Reply issues a token for the requested resource and scopes, which have the same meaning as in
+// other grants (AS-176).
 func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	if client.Source == storage.SourcePerson && !client.Public() {
 		return g.Programs.Reply(ctx, client, r)
@@ -39,7 +39,7 @@ func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenReque
 	}
 	registered := client.Scopes
 	if !client.Operated() {
-		registered = nil // what it claims for itself is no limit; it gets the defaults
+		registered = nil // a client's own claim is not a limit; it gets the defaults
 	}
 	scopes, err := policy.Machine(resource.Resource, registered, r.Scopes)
 	if err != nil {
@@ -55,8 +55,8 @@ func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenReque
 	})
 }
 
-// resource is the resource that the request means, within those the client
-// is registered for; when it names none, the first of those.
+// resource returns the requested resource, which must be registered for the client, or by default
+// the client's first one.
 func (g *Machine) resource(ctx context.Context, client storage.Client, requested []string) (policy.Resolution, error) {
 	if len(requested) == 0 && len(client.Resources) > 0 {
 		requested = client.Resources[:1]

@@ -15,20 +15,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Minter makes access tokens (RFC 9068, AS-107, AS-118).
+// Minter issues access tokens (RFC 9068, AS-107, AS-118).
 type Minter struct {
 	Issuer  string
 	Keys    *keys.Manager
 	Catalog *catalogue.Catalogue
 	TTL     time.Duration
-	// Status is the status claim of a grant by its place, nil for none.
+	// Status returns the status claim for a grant's index, or nil.
 	Status func(index int64) *oauth.Status
 	Audit  *audit.Recorder
 	Now    func() time.Time
 }
 
-// Demand refuses a request without a proof for a resource whose tokens have to be bound to a key, and
-// one that names no resource ("") when all have such tokens. An *oauth.Error.
+// Demand refuses a request without a proof if the resource requires bound tokens, or if the request
+// names no resource ("") and all resources require them. Its error is an *oauth.Error.
 func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error {
 	if proof.Given() {
 		return nil
@@ -51,18 +51,18 @@ func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error
 type issuance struct {
 	grant    storage.Grant // ID and UserID are empty for a machine
 	scopes   oauth.Scopes
-	until    time.Time    // the end of the access token at the latest; zero: that of the grant
+	until    time.Time    // latest end of the access token; zero: the grant's end
 	refresh  string       // may be ""
-	issuedAt time.Time    // of a replay: of the first reply
-	tokenID  string       // "" for a random one, which issue makes
+	issuedAt time.Time    // for a replay: the time of the first reply
+	tokenID  string       // "": issue chooses a random id
 	event    string       // audit event
-	node     storage.Node // of a helper; the zero Node: the client has the token itself
-	act      *oauth.Actor // who acts for the person; nil: the client itself
-	proof    Proof        // whose key the access token is bound to
+	node     storage.Node // of a sub-agent; the zero Node: the client's own token
+	act      *oauth.Actor // the actor; nil: the client itself
+	proof    Proof        // the key that the access token is bound to
 }
 
-// reply mints the access token and composes the token response. Equal issuances
-// give equal replies, but for the remaining lifetime: signatures are deterministic.
+// reply signs the access token and returns the token response. Equal issuances give equal replies
+// except for the remaining lifetime, because signatures are deterministic.
 func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
 	expires := i.issuedAt.Add(m.TTL)
 	if expires.After(i.grant.ExpiresAt) {
@@ -92,15 +92,16 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if err != nil {
 		return nil, err
 	}
-	// OAuth 2.1 §3.2.3 (AS-81, AS-122), with the scope also where it is what was asked for (AS-82)
+	// OAuth 2.1 §3.2.3 (AS-81, AS-122); the scope is present even if it equals the requested one
+	// (AS-82)
 	return &oauth.TokenResponse{
 		AccessToken: token, TokenType: tokenType(claims.Confirmation), ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
 		RefreshToken: i.refresh, Scope: i.scopes.String(),
 	}, nil
 }
 
-// issue mints the tokens and records that. It is the last to ask whether they have to be bound to a
-// key; a grant that would spend something asks before.
+// issue signs the tokens and records the issuance. It checks once more that required proofs are
+// present; a grant that uses something up checks before that.
 func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
 	if err := m.Demand(ctx, i.grant.Resource, i.proof); err != nil {
 		return nil, err
@@ -124,7 +125,8 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	return reply, nil
 }
 
-// assertedAttr is what the audit has of a grant by an assertion: empty for others.
+// assertedAttr returns the audit fields of a grant for an assertion, and an empty Attr for other
+// grants.
 func assertedAttr(g storage.Grant) slog.Attr {
 	if g.TrustID == "" {
 		return slog.Attr{}

@@ -10,31 +10,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Outages records when the store took no writes, as far as this server has seen. While the store hangs, a client whose
-// rotation was committed but not answered cannot retry. So the grace does not run during an outage (OP-03), and the
-// retry is not taken for reuse. The grace still ends after the outage, so later reuse is detected.
-//
-// The zero value is ready to use.
+// Outages records when the store accepted no writes, as observed by this server. While the store
+// hangs, a client whose rotation was committed without a reply cannot retry. So the grace period
+// does not run during an outage (OP-03), and the retry does not count as reuse. The grace period
+// still ends after the outage, so later reuse is detected. The zero value is ready to use.
 type Outages struct {
 	mu        sync.Mutex
-	good      time.Time // of the last write
-	away      bool      // and not back yet
-	since     time.Time // of what is away
-	suspected time.Time // when a request began whose caller did not wait for its end; zero: there was none
+	good      time.Time // last successful write
+	away      bool      // an outage is in progress
+	since     time.Time // start of the current outage
+	suspected time.Time // start of a request whose caller did not wait for the end; zero: none
 	past      []outage  // in order
 }
 
 type outage struct{ from, to time.Time }
 
 const (
-	// maxExtension is how much longer a grace may get.
+	// maxExtension is the maximum extension of a grace period.
 	maxExtension = 24 * time.Hour
-	// keptOutages is how many outages are remembered. More of them within one grace shorten it at most.
+	// keptOutages is the number of remembered outages. More outages within one grace period only
+	// shorten it.
 	keptOutages = 32
 )
 
-// Observe takes the outcome of a write to the store that began at a time and ended now. An error by which a store
-// that works refuses says nothing: it may have come from a read.
+// Observe records the outcome of a write to the store from began to now. An error from a store that
+// works says nothing: it may come from a read.
 func (o *Outages) Observe(began, now time.Time, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,22 +71,22 @@ func (o *Outages) fails(began time.Time) {
 	o.away, o.since = true, began
 }
 
-// Suspected reports whether the store may be away, so that a write is needed to tell.
+// Suspected reports whether the store may be unavailable, so that only a write can tell.
 func (o *Outages) Suspected() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.away || !o.suspected.IsZero()
 }
 
-// Extension returns how much longer a grace that ends now is for the outages in it. Without a grace there is none in
-// an outage either.
+// Extension returns the extension of a grace period that ends now, for the outages during it. It is
+// zero if there is no grace period.
 func (o *Outages) Extension(grace time.Duration, now time.Time) time.Duration {
 	if grace <= 0 {
 		return 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	end, left := now, grace // before end, left of the grace has to be found
+	end, left := now, grace // before end, left of the grace period is still to be found
 	if o.away {
 		end = o.since
 	}
@@ -98,5 +98,5 @@ func (o *Outages) Extension(grace time.Duration, now time.Time) time.Duration {
 		left -= max(ran, 0)
 		end = past.from
 	}
-	return min(max(now.Sub(end)+left-grace, 0), maxExtension) // a clock may have gone back
+	return min(max(now.Sub(end)+left-grace, 0), maxExtension) // the clock may have been set back
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestOutages: OP-03. A grace does not run while the store is away, and a minute after an outage it is as before.
+// TestOutages checks that a grace period does not run while the store is unavailable, and is normal
+// a minute after an outage (OP-03).
 func TestOutages(t *testing.T) {
 	const grace = time.Minute
 	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)

@@ -14,20 +14,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ProgramKeys is the client credentials grant for the keys that people make for programs of theirs
-// (PE-17): the token is of the key's grant, for its person as the subject, and says the key as the
-// client. There is no refresh token; the key is good for another token until it ends.
+// ProgramKeys is the client credentials grant for API keys that users create for their programs
+// (PE-17). The token belongs to the key's grant, with the user as the subject and the key as the
+// client. There is no refresh token; the key can get further tokens until it ends.
 type ProgramKeys struct {
-	Off      bool // the operator has switched them off: none is good
+	Off      bool // disabled by the operator: no key is valid
 	Store    storage.ProgramKeys
 	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
 	Minter   *Minter
 }
 
-// A key is its client: when it ends, the client is no more, at once as well as a day later, when it
-// is forgotten. So the answer is the one that unknown clients get, and not invalid_grant (RFC 6749
-// §5.2), at which clients would ask again with the same key.
+// A key is its own client: when it ends, the client ceases to exist, both immediately and after its
+// deletion a day later. So the error is the one for unknown clients. After invalid_grant (RFC 6749
+// §5.2), clients would ask again with the same key.
 var (
 	errKeyEnded = oauth.NewError(oauth.InvalidClient,
 		"Client authentication failed: this key has ended. Its person can make another one.")
@@ -35,7 +35,7 @@ var (
 		"Keys for programs are turned off on this authorization server.")
 )
 
-// Reply decides what the program may have, in one storage call.
+// Reply issues a token for the program, with one storage call.
 func (g *ProgramKeys) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	if g.Off {
 		return nil, errKeysOff
@@ -64,7 +64,7 @@ func (g *ProgramKeys) Reply(ctx context.Context, client storage.Client, r TokenR
 	})
 }
 
-// use notes that a key is used, and returns its grant while that gives something.
+// use records the use of a key, and returns its grant if it still allows anything.
 func (g *ProgramKeys) use(ctx context.Context, client storage.Client, from string) (storage.Grant, error) {
 	grant, err := g.Store.UseProgramKey(ctx,
 		storage.ProgramKeyUse{ClientID: client.ID, From: from, Now: g.Minter.Now()})
@@ -86,7 +86,7 @@ func (g *ProgramKeys) use(ctx context.Context, client storage.Client, from strin
 	return grant, nil
 }
 
-// scopes are those of the grant that the resource has today, and policy permits the person.
+// scopes returns the scopes of the grant that the resource still has and policy allows the user.
 func (g *ProgramKeys) scopes(ctx context.Context, grant storage.Grant, requested oauth.Scopes) (oauth.Scopes, error) {
 	resource, ok, err := g.Catalog.Lookup(ctx, grant.Resource)
 	if err != nil {

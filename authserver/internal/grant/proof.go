@@ -14,20 +14,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Proof is the key that a request has proved to have (RFC 9449 §5). The zero value: there was no
-// proof.
+// Proof is the key that a request has proved to hold (RFC 9449 §5). The zero value means no proof.
 type Proof struct {
-	Thumbprint string // of the key (RFC 7638); "": none
+	Thumbprint string // of the key (RFC 7638), or ""
 
-	id    string // by which the proof is remembered
+	id    string // identifies the proof for replay detection
 	until time.Time
 }
 
 // Given reports whether there was a proof.
 func (p Proof) Given() bool { return p.Thumbprint != "" }
 
-// Confirmation is the cnf claim of a token that is bound to the key (RFC 9449 §6, AS-212), nil for a
-// bearer token.
+// Confirmation returns the cnf claim of a token that is bound to the key (RFC 9449 §6, AS-212), or
+// nil for a bearer token.
 func (p Proof) Confirmation() *oauth.Confirmation {
 	if !p.Given() {
 		return nil
@@ -35,7 +34,7 @@ func (p Proof) Confirmation() *oauth.Confirmation {
 	return &oauth.Confirmation{Thumbprint: p.Thumbprint}
 }
 
-// tokenType is the token_type of an access token (RFC 9449 §5, AS-122).
+// tokenType returns the token_type of an access token (RFC 9449 §5, AS-122).
 func tokenType(c *oauth.Confirmation) string {
 	if c != nil {
 		return "DPoP"
@@ -43,7 +42,7 @@ func tokenType(c *oauth.Confirmation) string {
 	return "Bearer"
 }
 
-// The refusals of requests whose proof is not there, or no good (RFC 9449 §5).
+// Errors for requests with a missing or invalid proof (RFC 9449 §5).
 var (
 	errClientProof = oauth.NewError(oauth.InvalidDPoPProof,
 		"The client is registered with dpop_bound_access_tokens: send a DPoP proof.")
@@ -62,23 +61,23 @@ var (
 		"The DPoP proof needs the nonce of this server, which is in the header DPoP-Nonce of this answer.")
 )
 
-// Replays remembers what may be used once.
+// Replays records ids that may be used once.
 type Replays interface {
-	// Use records id until then, and reports whether it was new; of two concurrent calls, one gets
-	// true. An id is 32 bytes of any value.
+	// Use records id until the given time, and reports whether it was new. Of two concurrent calls,
+	// one gets true. An id is 32 arbitrary bytes.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }
 
-// What clients unknown to the operator may use of proofs, each of which is kept for minutes: one
-// client, and all of one network, since clients cost nothing to register.
+// Limits on proofs of clients that the operator does not vouch for; each proof is kept for minutes.
+// One limit is per client, one per network, because clients are free to register.
 var (
 	proofRate        = bounded.Rate{Every: time.Minute / 300, Burst: 300}
 	networkProofRate = bounded.Rate{Every: time.Minute / 3000, Burst: 3000}
 )
 
-// Proofs judges the proofs of requests of clients.
+// Proofs verifies the DPoP proofs of client requests.
 type Proofs struct {
-	// Nonces are those that proofs have to carry now; nil: none are demanded.
+	// Nonces returns the nonces that proofs must carry; nil: no nonce is required.
 	Nonces  func() *dpop.Nonces
 	Replays Replays
 	Clients *clients.Finder
@@ -87,13 +86,13 @@ type Proofs struct {
 	used    *allowance.Limiter
 }
 
-// NewProofs completes p with a limit on what strangers may use.
+// NewProofs adds the limit for unvouched clients to p.
 func NewProofs(p Proofs) *Proofs {
 	p.used = p.Limits.Limiter("proofs", limitedClients)
 	return &p
 }
 
-// Nonce is what the next proof has to carry, "" when none is demanded.
+// Nonce returns the nonce for the next proof, or "" if none is required.
 func (p *Proofs) Nonce() string {
 	if p.Nonces == nil {
 		return ""
@@ -101,9 +100,9 @@ func (p *Proofs) Nonce() string {
 	return p.Nonces().At(p.Now())
 }
 
-// Read checks the proof of a POST request to a URL of ours, if there is one (RFC 9449 §4.3, AS-211):
-// headers are the values of its DPoP header. An *oauth.Error. The proof is good once Use has said so,
-// too.
+// Read checks the proof of a POST request to one of this server's URLs, if there is one (RFC 9449
+// §4.3, AS-211). headers are the values of its DPoP header. Its error is an *oauth.Error. The proof
+// is valid only after Use has accepted it.
 func (p *Proofs) Read(headers []string, url string) (Proof, error) {
 	if len(headers) == 0 {
 		return Proof{}, nil
@@ -120,15 +119,15 @@ func (p *Proofs) Read(headers []string, url string) (Proof, error) {
 	switch {
 	case errors.Is(err, dpop.ErrNonce):
 		return Proof{}, errNonce.Because(err)
-	case err != nil: // a dpop.Error, which is a fixed sentence
+	case err != nil: // a dpop.Error has a fixed text
 		return Proof{}, oauth.NewError(oauth.InvalidDPoPProof, "The DPoP proof is not valid: "+err.Error()+".")
 	}
 	return Proof{Thumbprint: proof.Thumbprint(), id: proof.Digest(), until: proof.Until()}, nil
 }
 
-// Use makes it the last time that a proof is accepted, once its client has authenticated, and
-// refuses a request without a proof of a client that always has one. from is the network that the
-// request comes from. An *oauth.Error.
+// Use records a proof so that it is not accepted again, after its client has authenticated. It
+// refuses a request without a proof if the client must always send one. from is the request's
+// network. Its error is an *oauth.Error.
 func (p *Proofs) Use(ctx context.Context, c storage.Client, proof Proof, from string) error {
 	switch {
 	case !proof.Given() && c.Demands().BoundTokens: // RFC 9449 §5.2, AS-142
@@ -150,8 +149,8 @@ func (p *Proofs) Use(ctx context.Context, c storage.Client, proof Proof, from st
 	return nil
 }
 
-// boundChallenge stands where a code has its PKCE challenge when the code is bound to a key: only a
-// request with the verifier and a proof of the key has the same (RFC 9449 §10).
+// boundChallenge returns the stored challenge of a code that is bound to a key. Only a request with
+// the verifier and a proof of the key produces the same value (RFC 9449 §10).
 func boundChallenge(challenge, thumbprint string) string {
 	if thumbprint == "" {
 		return challenge

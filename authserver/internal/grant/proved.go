@@ -13,11 +13,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// errUnproved: the person has to prove again who they are.
+// errUnproved reports that the user has to authenticate again.
 var errUnproved = errors.New("authserver: the proof of the person allows none of the scopes")
 
-// proved returns those of the scopes of a grant that the proof of the person who approved still allows,
-// and until when it does; zero: as long as the grant lives (AS-238). errUnproved when it allows none.
+// proved returns the scopes of a grant that the approving user's authentication still allows, and
+// until when; zero: for the lifetime of the grant (AS-238). It returns errUnproved if no scope is
+// left.
 func proved(
 	ctx context.Context, g storage.Grant, r storage.Resource, scopes oauth.Scopes, now time.Time,
 ) (left oauth.Scopes, until time.Time, err error) {
@@ -34,8 +35,8 @@ func proved(
 	return left, until, nil
 }
 
-// acrOf says how strongly the person of a grant proved who they are, to us or to the issuer of an
-// assertion (AS-231).
+// acrOf returns the authentication context class of the user of a grant, as reached here or as
+// asserted by an issuer (AS-231).
 func acrOf(g storage.Grant) string {
 	if g.Asserted != nil {
 		return g.Asserted.ACR

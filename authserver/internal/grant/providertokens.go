@@ -18,9 +18,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ProviderTokens is the exchange for a token of a provider: a resource server presents the MCP
-// token that it was called with, and gets a token of a provider for the same person. The MCP token
-// itself never leaves (SP-06).
+// ProviderTokens exchanges an MCP token for a provider's token: a resource server presents the MCP
+// token that it was called with, and gets a provider's token for the same user. The MCP token never
+// leaves the server (SP-06).
 type ProviderTokens struct {
 	Tokens   *Tokens
 	Catalog  *catalogue.Catalogue
@@ -31,16 +31,16 @@ type ProviderTokens struct {
 	Now      func() time.Time
 }
 
-// Broker hands tokens of providers to resource servers; authserver.Broker has the contract.
+// Broker returns provider tokens for resource servers. authserver.Broker documents the contract.
 type Broker interface {
 	Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error)
 }
 
-// InteractionError is interaction_required: the person has to grant something at the
-// provider first, and URL is where they can.
+// InteractionError is interaction_required: the user must first grant something at the provider.
+// URL is the page for that.
 type InteractionError struct {
 	Err error
-	URL string // good for a quarter of an hour, and for that person only
+	URL string // valid for 15 minutes, and only for that user
 }
 
 func (e *InteractionError) Error() string { return e.Err.Error() }
@@ -51,11 +51,11 @@ func (e *InteractionError) Unwrap() error { return e.Err }
 // offered implements ExchangeKind.
 func (*ProviderTokens) offered(context.Context) (bool, error) { return true, nil }
 
-// asked implements ExchangeKind: a provider is the audience.
+// asked implements ExchangeKind: the audience is a provider.
 func (*ProviderTokens) asked(r ExchangeRequest) bool { return r.forProvider() }
 
-// reply implements ExchangeKind: it returns a token of the provider for the person of the subject
-// token. An *InteractionError, or another *oauth.Error.
+// reply implements ExchangeKind: it returns a provider's token for the user of the subject token.
+// Its error is an *InteractionError or another *oauth.Error.
 func (g *ProviderTokens) reply(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (oauth.ExchangeResponse, error) {
@@ -85,7 +85,7 @@ func (g *ProviderTokens) reply(
 	return exchanged(token, g.Now()), nil
 }
 
-// checkProviderTokens holds the rules that need nothing but the request.
+// checkProviderTokens checks the rules that need only the request.
 func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
 	switch {
 	case client.Public() || !client.Operated():
@@ -101,24 +101,24 @@ func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
 	case r.HelperKey != "":
 		return errHelperKey
-	case len(r.Resources) > 0 || r.Audience == "" || strings.Contains(r.Audience, " "): // missing, or several
+	case len(r.Resources) > 0 || r.Audience == "" || strings.Contains(r.Audience, " "): // missing or several
 		return oauth.NewError(oauth.InvalidTarget, "Name one provider in the parameter 'audience', and no resource.")
 	}
 	return nil
 }
 
-// errSubject: RFC 8693 §2.2.2 has invalid_request for a token that is no good.
+// errSubject refuses an invalid subject token. RFC 8693 §2.2.2 requires invalid_request.
 var errSubject = oauth.NewError(oauth.InvalidRequest,
 	"The subject token is not valid, or was not issued for a resource of this client.")
 
-// subject is what a subject token says.
+// subject is the content of a subject token.
 type subject struct {
 	oauth.Introspection
-	resource   storage.Resource // that the token is for
-	upstreamID string           // the session at a provider that it rests on
+	resource   storage.Resource // the token's resource
+	upstreamID string           // the provider session that the token depends on
 }
 
-// subject reads a subject token, if the client may present it.
+// subject reads a subject token that the client may present.
 func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, token string) (s subject, err error) {
 	if s.Introspection, s.upstreamID, err = g.Tokens.access(ctx, token); err != nil {
 		return s, err
@@ -129,11 +129,11 @@ func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, tok
 	}
 	switch {
 	case !s.Active || !known || !serves(client, s.resource):
-		// Whether another person's token is good is not for a client to know.
+		// A client must not learn whether another user's token is valid.
 		return s, errSubject
 	case s.ClientID == client.ID:
-		// An MCP client that may also name the resource as a machine is no resource server:
-		// tokens of the provider are not for it (RS-202).
+		// An MCP client that may also use the resource as a machine does not count as a resource
+		// server. It must not get provider tokens (RS-202).
 		return s, errSubject
 	case s.GrantID == "":
 		return s, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
@@ -141,8 +141,8 @@ func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, tok
 	return s, g.mayStill(ctx, s)
 }
 
-// mayStill refuses a token with scopes of which policy leaves the person none any more:
-// what it says when the token is used counts, as at a refresh (SP-06).
+// mayStill refuses a token if policy no longer allows the user any of its scopes. The policy at the
+// time of use counts, as at a refresh (SP-06).
 func (g *ProviderTokens) mayStill(ctx context.Context, s subject) error {
 	who := binding.Person{UserID: s.Subject, UpstreamID: s.upstreamID}
 	_, err := g.Bindings.Permit(ctx, who, s.resource, oauth.ParseScopes(s.Scope))

@@ -15,13 +15,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Refresh rotates refresh tokens (OAuth 2.1 §4.3). A refresh token is spent by
-// its first use. Clients that refresh in parallel, or lose the reply and try again,
-// get the very same reply within the grace window: the successor is made again from the
-// spent token and the time of its rotation, and the access token is minted again from the
-// same inputs with a deterministic signature. For a token whose successor was not used, the time in which
-// the store was away does not count. After the window, a second use means that two parties hold the token, and
-// the whole grant is revoked.
+// Refresh rotates refresh tokens (OAuth 2.1 §4.3). The first use spends a refresh token. Clients
+// that refresh in parallel, or lose the reply and try again, get the same reply within the grace
+// period. The successor is computed again from the spent token and the time of its rotation, and
+// the access token is signed again from the same inputs with a deterministic signature. For a token
+// whose successor was not used, store outages do not count toward the grace period. After it, a
+// second use means that two parties hold the token, and the whole grant is revoked.
 type Refresh struct {
 	Store    RefreshStore
 	Catalog  *catalogue.Catalogue
@@ -29,14 +28,14 @@ type Refresh struct {
 	Tokens   *RefreshTokens
 	Minter   *Minter
 	Grace    time.Duration
-	Outages  *Outages // in which Grace does not run
+	Outages  *Outages // Grace does not run during these
 }
 
-// RefreshStore is what Refresh needs of the store.
+// RefreshStore lists the storage methods that Refresh uses.
 type RefreshStore interface {
 	storage.Redemptions
 	storage.Lookups
-	// User is that of storage.Users.
+	// User is storage.Users.User.
 	User(ctx context.Context, id string) (storage.User, error)
 }
 
@@ -46,9 +45,9 @@ var errRefresh = oauth.NewError(oauth.InvalidGrant,
 // Type returns the grant type.
 func (*Refresh) Type() string { return oauth.GrantRefresh }
 
-// Reply rotates the token, in one storage call. Only a request
-// that names scopes, or may rest on a session at a provider, or lack a proof, costs a read
-// before it, so that asking for too much, or at the wrong time, does not spend the token.
+// Reply rotates the token in one storage call. It reads the store before that only if the request
+// names scopes, may depend on a provider session, or lacks a proof. So a request for too much, or
+// at the wrong time, does not spend the token.
 func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode) && !may(client, oauth.GrantDeviceCode):
@@ -72,7 +71,7 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 		return nil, err
 	}
 	if err := presented.heldBy(r.Proof); err != nil {
-		return nil, err // before anything is spent (AS-241)
+		return nil, err // before the token is spent (AS-241)
 	}
 	before, err := g.precheck(ctx, presented.token, client.ID, resource, r)
 	if err != nil {
@@ -81,21 +80,21 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 	return g.rotate(ctx, client.ID, presented, resource, r, before)
 }
 
-// refreshMaxAge is how old a provider's last word may be when tokens are refreshed
-// (AS-218). Parallel refreshes share one answer.
+// refreshMaxAge is the maximum age of a provider's answer at a refresh (AS-218). Parallel refreshes
+// share one answer.
 const refreshMaxAge = 10 * time.Second
 
-// scoping is which scopes a refresh comes to.
+// scoping is the result of the scope check of a refresh.
 type scoping struct {
 	requested oauth.Scopes
-	scopes    oauth.Scopes // as far as they are known before the token is spent
-	until     time.Time    // how long the proof of the person allows them; zero: as long as the grant lives
+	scopes    oauth.Scopes // known only if precheck read the grant
+	until     time.Time    // how long the user's authentication allows them; zero: as long as the grant lives
 	known     bool
 }
 
-// precheck refuses, before anything is spent, a request for scopes beyond the grant, one whose
-// session at a provider has ended or cannot be asked about, and one that lacks the proof that its
-// resource demands, which it may not name ("").
+// precheck refuses requests before the token is spent: for scopes beyond the grant, with a provider
+// session that has ended or cannot be checked, or without the proof that the resource requires.
+// resource may be "".
 func (g *Refresh) precheck(
 	ctx context.Context, token storage.PresentedRefresh, clientID, resource string, r TokenRequest,
 ) (scoping, error) {
@@ -116,7 +115,7 @@ func (g *Refresh) precheck(
 	grant, _, err := g.Store.RefreshToken(ctx, token, g.Minter.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return s, nil // spent, expired or unknown: rotate knows which
+		return s, nil // spent, expired or unknown: rotate returns the precise error
 	case err != nil:
 		return s, refusal.Unavailable(err)
 	case grant.ClientID != clientID:
@@ -150,14 +149,14 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 		}
 	}
 	if !grant.NarrowedAt.IsZero() {
-		// Many clients name what they were granted at first each time. They keep what is left.
+		// Many clients request their original scopes each time. They keep the remaining ones.
 		requested = requested.Intersect(grant.Scopes)
 	}
 	scopes, err := policy.Narrow(grant.Scopes, requested, policy.ResourceScopes(resource))
 	if err != nil {
 		return s, err
 	}
-	// Nothing left means that the person has to ask again, and is told why there.
+	// If no scope is left, the user has to ask again; the page gives the reason.
 	scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource, scopes)
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return s, errRefresh.Because(err)
@@ -172,8 +171,8 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	return s, nil
 }
 
-// administers refuses a person who has lost their role: the administration of this server is for those who
-// have one (OB-10).
+// administers refuses a user who has lost their role. The administration of this server requires
+// one (OB-10).
 func (g *Refresh) administers(ctx context.Context, userID string) error {
 	user, err := g.Store.User(ctx, userID)
 	switch {
@@ -210,10 +209,10 @@ func (g *Refresh) rotate(
 	if err != nil {
 		return nil, g.rotateError(ctx, clientID, rotation, err)
 	}
-	// What was not looked at before is looked at now. It is a replay, or the store had lost
-	// the token: then the client may ask again within the grace window. Or the request names
-	// no scopes and rests on no provider, and fails only if the resource or all scopes of the
-	// grant are not served any more, so that no token would be of use.
+	// Checks that were skipped before run now. Either this is a replay, or the store had lost the
+	// token; then the client may ask again within the grace period. Or the request names no scopes
+	// and depends on no provider. It then fails only if the resource or all its scopes are no
+	// longer served, so that no token would be usable.
 	if !s.known {
 		if s, err = g.narrow(ctx, rotation.Grant, s.requested); err != nil {
 			return nil, err
@@ -239,11 +238,11 @@ func (g *Refresh) rotate(
 	return g.Minter.issue(ctx, reply)
 }
 
-// pausedRetry is after how long a client should ask again whether a pause is over.
+// pausedRetry is the Retry-After of an error for a paused application.
 const pausedRetry = 5 * time.Minute
 
-// paused is the answer while the person has paused the application (PE-09). Clients throw a token
-// away at invalid_grant, and try again after this one.
+// paused returns the error while the user has paused the application (PE-09). Clients discard a
+// token after invalid_grant, and try again after this error.
 func paused(err error, what string) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
 		"The person has paused this application. Try again later; the "+what+" stays good.").Because(err)

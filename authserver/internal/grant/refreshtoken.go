@@ -16,20 +16,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// RefreshPrefix tells people and scanners what a refresh token is.
+// RefreshPrefix shows users and secret scanners that a value is a refresh token.
 const RefreshPrefix = "mcprt_"
 
-// A refresh token says which one of its grant it is, so that the store keeps no row for it:
+// A refresh token contains its number within the grant, so that the store keeps no row for it:
 //
 //	"mcprt_" base64url( kind generation issued secret [key] grant mac )
 //	bytes:              1    4          6      16     32    rest  16
 //
-// The mac, under the token key, covers all before it, and is checked before the store is
-// asked. The secret is that of the grant, of which the store has the digest: a token is good
-// with both only, so neither the token key nor the database makes one, nor do both of them.
-// The generation counts the tokens of the grant, and issued is in milliseconds since 1970.
-// The key is in tokens of the kind that is bound to one: its thumbprint (RFC 9449 §5). A server of
-// an earlier version does not know that kind, and leaves such a token alone.
+// The mac uses the token key and covers everything before it. It is checked before the store is
+// asked. The secret belongs to the grant, and the store keeps its digest. A valid token needs both,
+// so neither the token key nor the database is enough to make one, and not even both together. The
+// generation counts the tokens of the grant, and issued is in milliseconds since 1970. The key is
+// present in the kind that is bound to one, as a thumbprint (RFC 9449 §5). Earlier versions of the
+// server do not know that kind, and ignore such a token.
 const (
 	kindNumbered   = 1
 	kindBound      = 2
@@ -40,24 +40,24 @@ const (
 	maxGrantID     = 64
 )
 
-// RefreshToken is a refresh token that is numbered.
+// RefreshToken is a numbered refresh token.
 type RefreshToken struct {
 	GrantID    string
 	Generation int64
 	IssuedAt   time.Time
 	Secret     [secretSize]byte // of the grant
-	Key        string           // thumbprint of the key that the token is bound to; "": none
+	Key        string           // thumbprint of the key that the token is bound to, or ""
 }
 
-// secretHash is what the store has of the secret of a grant.
+// secretHash returns the stored digest of a grant's secret.
 func secretHash(secret [secretSize]byte) storage.Hash { return sha256.Sum256(secret[:]) }
 
-// Compose returns the token as clients get it. Equal tokens give equal text.
+// Compose returns the token in the form for clients. Equal tokens give equal text.
 func (t RefreshToken) Compose(key []byte) string {
 	kind, key32 := byte(kindNumbered), []byte(nil)
 	if t.Key != "" {
 		kind = kindBound
-		key32, _ = base64.RawURLEncoding.DecodeString(t.Key) // made by package dpop, or read from a token
+		key32, _ = base64.RawURLEncoding.DecodeString(t.Key) // valid: made by package dpop, or read from a token
 	}
 	b := make([]byte, 0, refreshSize+len(key32)+len(t.GrantID))
 	b = binary.BigEndian.AppendUint32(append(b, kind), uint32(t.Generation))
@@ -67,7 +67,7 @@ func (t RefreshToken) Compose(key []byte) string {
 	return RefreshPrefix + base64.RawURLEncoding.EncodeToString(append(b, refreshMAC(key, b)...))
 }
 
-// Successor returns the token that t turns into when it is rotated at a time.
+// Successor returns the token that replaces t at a rotation.
 func (t RefreshToken) Successor(at time.Time) RefreshToken {
 	t.Generation, t.IssuedAt = t.Generation+1, at
 	return t
@@ -79,8 +79,8 @@ func refreshMAC(key, data []byte) []byte {
 	return h.Sum(nil)[:refreshMACSize]
 }
 
-// DecodeRefresh takes a token apart without believing it, and returns with it the bytes
-// that its mac is of, and the mac.
+// DecodeRefresh decodes a token without verifying it. It also returns the mac and the bytes that it
+// covers.
 func DecodeRefresh(text string) (t RefreshToken, signed, mac []byte, ok bool) {
 	text, ok = strings.CutPrefix(text, RefreshPrefix)
 	if !ok || len(text) > base64.RawURLEncoding.EncodedLen(refreshSize+keySize+maxGrantID) {
@@ -102,7 +102,7 @@ func DecodeRefresh(text string) (t RefreshToken, signed, mac []byte, ok bool) {
 	return t, signed, mac, true
 }
 
-// wellSized reports whether b is of a kind that there is, and has a grant of a length that one has.
+// wellSized reports whether b has a known kind and a grant id of valid length.
 func wellSized(b []byte) bool {
 	if len(b) <= refreshSize {
 		return false
@@ -118,29 +118,28 @@ func wellSized(b []byte) bool {
 	return 0 < grant && grant <= maxGrantID
 }
 
-// RefreshTokens makes refresh tokens and reads them.
+// RefreshTokens creates and reads refresh tokens.
 type RefreshTokens struct {
-	Keys    *keys.Manager // has the token key
+	Keys    *keys.Manager // holds the token key
 	Ring    *secrets.Ring
-	IdleTTL time.Duration // ends a token that is not used
+	IdleTTL time.Duration // lifetime of an unused token
 }
 
-// purposeSuccessor is what the seeds of successors are sealed for.
+// purposeSuccessor is the purpose for sealing the seeds of successors.
 const purposeSuccessor = "refresh successor"
 
-// presentedRefresh is a refresh token that a client presents, as far as it can be told
-// without the store.
+// presentedRefresh is a presented refresh token, as far as it can be read without the store.
 type presentedRefresh struct {
 	token  storage.PresentedRefresh
-	opened RefreshToken // when it is numbered
+	opened RefreshToken // if it is numbered
 	digest storage.Hash
 }
 
-// read tells what a refresh token is that this server may have issued.
-// refusal.ErrUnknownToken for everything else, which costs no query.
+// read parses a refresh token of this server. For all other values it returns
+// refusal.ErrUnknownToken without a query.
 func (r *RefreshTokens) read(ctx context.Context, text string) (p presentedRefresh, err error) {
 	if len(text) == len(RefreshPrefix)+secrets.TokenSize && strings.HasPrefix(text, RefreshPrefix) {
-		hash := storage.Hash(secrets.Hash(text)) // of before they were numbered
+		hash := storage.Hash(secrets.Hash(text)) // an old token without a number
 		return presentedRefresh{token: storage.HashedRefresh(hash), digest: hash}, nil
 	}
 	t, signed, mac, ok := DecodeRefresh(text)
@@ -162,7 +161,8 @@ func (r *RefreshTokens) read(ctx context.Context, text string) (p presentedRefre
 	}}, nil
 }
 
-// heldBy checks that a client has the key that the token is bound to. An *oauth.Error.
+// heldBy checks that a client holds the key that the token is bound to. Its error is an
+// *oauth.Error.
 func (p presentedRefresh) heldBy(proof Proof) error {
 	switch {
 	case p.opened.Key == "", p.opened.Key == proof.Thumbprint:
@@ -173,13 +173,13 @@ func (p presentedRefresh) heldBy(proof Proof) error {
 	return errRefreshKey
 }
 
-// nextRefresh is a refresh token about to be issued.
+// nextRefresh is a refresh token that may be issued.
 type nextRefresh struct {
 	seed string // 256 random bits: the token itself if it has a row
 	storage.Refresh
 }
 
-// next returns a token that may be issued.
+// next returns a new token that may be issued.
 func (r *RefreshTokens) next(now time.Time) nextRefresh {
 	seed := secrets.Token(RefreshPrefix)
 	return nextRefresh{seed: seed, Refresh: storage.Refresh{
@@ -187,15 +187,15 @@ func (r *RefreshTokens) next(now time.Time) nextRefresh {
 	}}
 }
 
-// seedSecret is the secret of a grant whose first token is made from seed.
+// seedSecret returns the secret of a grant whose first token is made from seed.
 func seedSecret(seed string) [secretSize]byte {
 	digest := sha256.Sum256([]byte("secret of the grant " + seed))
 	return [secretSize]byte(digest[:])
 }
 
-// first is the token that the store has made good of a seed: the first numbered one
-// of a grant or, of generation 0, one that has a row. One that has a row cannot be bound to a key, so
-// it is "" then.
+// first returns the token for a seed that the store has accepted: the first numbered token of a
+// grant or, for generation 0, a token with a row. A token with a row cannot be bound to a key; then
+// first returns "".
 func (r *RefreshTokens) first(seed, grantID string, generation int64, at time.Time, key string) string {
 	switch {
 	case generation == 0 && key != "":
@@ -207,7 +207,7 @@ func (r *RefreshTokens) first(seed, grantID string, generation int64, at time.Ti
 	return t.Compose(r.Keys.TokenKey())
 }
 
-// successor is the refresh token that a rotation has made good, the same for a replay.
+// successor returns the refresh token after a rotation, the same for a replay.
 func (r *RefreshTokens) successor(
 	presented presentedRefresh, next nextRefresh, rotation storage.Rotation,
 ) (string, error) {
@@ -225,7 +225,7 @@ func (r *RefreshTokens) successor(
 	return r.first(seed, rotation.Grant.ID, rotation.Generation, rotation.RotatedAt, presented.opened.Key), nil
 }
 
-// sealSeed keeps what the successor of a token with a row is made from, for replays.
+// sealSeed returns the sealed seed for the successor of a token with a row, for replays.
 func (r *RefreshTokens) sealSeed(presented presentedRefresh, next nextRefresh) []byte {
 	if _, ok := presented.token.(storage.HashedRefresh); !ok {
 		return nil
@@ -233,8 +233,8 @@ func (r *RefreshTokens) sealSeed(presented presentedRefresh, next nextRefresh) [
 	return r.Ring.Seal(purposeSuccessor, []byte(next.seed), presented.digest[:])
 }
 
-// replayableID is the jti of the access token that a refresh token turns into: the
-// same for a replay with the same key, and unguessable without the master key.
+// replayableID returns the jti of the access token for a refresh. It is the same for a replay with
+// the same key, and cannot be guessed without the master key.
 func (r *RefreshTokens) replayableID(hash storage.Hash, scopes oauth.Scopes, proof Proof) string {
 	data := append(hash[:], scopes.String()...)
 	if proof.Given() {

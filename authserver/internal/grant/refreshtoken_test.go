@@ -32,7 +32,7 @@ func FuzzRefreshToken(f *testing.F) {
 		if !ok {
 			return
 		}
-		// A token has one spelling: with the right mac it is what would be composed.
+		// A token has one spelling: with a valid mac it equals the composed one.
 		if string(mac) == string(refreshMAC(key, signed)) && token.Compose(key) != text {
 			t.Errorf("%q is another spelling of %+v", text, token)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Tokens says what tokens are good for (RFC 7662), and ends them (RFC 7009).
+// Tokens introspects tokens (RFC 7662) and revokes them (RFC 7009).
 type Tokens struct {
 	Issuer   string
 	Keys     *keys.Manager
@@ -30,7 +30,7 @@ type Tokens struct {
 	Now      func() time.Time
 }
 
-// TokenStore is what Tokens needs of the store.
+// TokenStore lists the storage methods that Tokens uses.
 type TokenStore interface {
 	storage.Lookups
 	storage.Revocations
@@ -39,12 +39,12 @@ type TokenStore interface {
 
 var errNoToken = oauth.NewError(oauth.InvalidRequest, "The parameter 'token' is missing.")
 
-// typeRefresh is the token_type of a refresh token, so that it cannot pass for a Bearer
+// typeRefresh is the token_type of a refresh token, so that it cannot be mistaken for a Bearer
 // token.
 const typeRefresh = "refresh_token"
 
-// IntrospectFor answers a client that asks about a token: about its own, or one for a
-// resource that the operator has assigned to it.
+// IntrospectFor introspects a token for a client: the client's own token, or one for a resource
+// that the operator has assigned to the client.
 func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token string) (oauth.Introspection, error) {
 	if client.Public() { // RFC 7662 §2.1: the endpoint must require authorization
 		return oauth.Introspection{},
@@ -57,14 +57,14 @@ func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
-	// Only the client of a refresh token may ask about it: a resource server that was told it is
-	// active might take it for an access token.
+	// Only the client of a refresh token may introspect it. A resource server could mistake an
+	// active refresh token for an access token.
 	sees, err := t.maySee(ctx, client, answer)
 	if err != nil {
 		return oauth.Introspection{}, err
 	}
 	if answer.Active && !sees || answer.TokenType == typeRefresh && answer.ClientID != client.ID {
-		return oauth.Introspection{}, nil // RFC 7662 §4: not your token, so not active for you
+		return oauth.Introspection{}, nil // RFC 7662 §4: not visible, so reported as not active
 	}
 	return answer, nil
 }
@@ -76,8 +76,8 @@ func (t *Tokens) maySee(ctx context.Context, c storage.Client, answer oauth.Intr
 	return t.Serves(ctx, c, answer.Audience)
 }
 
-// Serves reports whether the operator has assigned a resource, by any of its URLs, to a client: whether that
-// is an MCP server, which may know what is known of its tokens.
+// Serves reports whether the operator has assigned a resource, with any of its URLs, to a client.
+// Such a client is an MCP server, which may introspect the resource's tokens.
 func (t *Tokens) Serves(ctx context.Context, c storage.Client, uri string) (bool, error) {
 	if !c.Operated() || c.Public() {
 		return false, nil
@@ -103,14 +103,14 @@ func (t *Tokens) introspect(ctx context.Context, token string) (oauth.Introspect
 	return t.refresh(ctx, token)
 }
 
-// Introspect reports whether an access token is active, seeing revocation at once. An error
-// means that the store, or the provider that the person signed in at, could not be asked.
+// Introspect reports whether an access token is active. Revocation takes effect immediately. It
+// returns an error if the store, or the user's provider, could not be asked.
 func (t *Tokens) Introspect(ctx context.Context, token string) (oauth.Introspection, error) {
 	answer, _, err := t.access(ctx, token)
 	return answer, err
 }
 
-// access also returns the session at a provider that the token rests on.
+// access also returns the provider session that the token depends on.
 func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection, string, error) {
 	claims, err := t.Own(ctx, token)
 	switch {
@@ -122,7 +122,8 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	return t.claimed(ctx, claims)
 }
 
-// Stands reports whether a token that says this would be active. That there is one nothing proves.
+// Stands reports whether a token with these claims would be active. It does not prove that such a
+// token exists.
 func (t *Tokens) Stands(ctx context.Context, claims oauth.AccessTokenClaims) (bool, error) {
 	answer, _, err := t.claimed(ctx, claims)
 	return answer.Active, err
@@ -165,8 +166,8 @@ func (t *Tokens) claimed(ctx context.Context, claims oauth.AccessTokenClaims) (o
 	}, state.UpstreamID, nil
 }
 
-// Revoked reports whether a token that was active has been revoked or paused since, also when it has expired by now.
-// Its key may be gone by then, so the result of an earlier introspection identifies it.
+// Revoked reports whether a token that was active has been revoked or paused since, even if it has
+// expired. Its key may no longer exist, so the earlier introspection identifies the token.
 func (t *Tokens) Revoked(ctx context.Context, of oauth.Introspection) (bool, error) {
 	key := storage.TokenKey{
 		TokenID:  of.TokenID,
@@ -182,16 +183,16 @@ func (t *Tokens) Revoked(ctx context.Context, of oauth.Introspection) (bool, err
 	return !state.Active, err
 }
 
-// granted returns the state of a token, and the resource where that counts. A token whose session at a provider has
-// ended is not active.
+// granted returns the state of a token, and its resource if needed. A token whose provider session
+// has ended is not active.
 func (t *Tokens) granted(
 	ctx context.Context, key storage.TokenKey, audience string,
 ) (state storage.TokenState, resource storage.Resource, err error) {
 	if state, err = t.Store.TokenActive(ctx, key); err != nil {
 		return storage.TokenState{}, resource, refusal.Unavailable(err)
 	}
-	// What ends with a resource has a grant that is cut, but for a machine's tokens. Those of helpers
-	// need its scopes.
+	// Removing a resource ends its grants, but not a machine's tokens. Tokens of sub-agents need
+	// the resource's scopes.
 	if state.Active && (key.GrantID == "" || key.NodeID != "") {
 		resource, state.Active, err = t.Catalog.Lookup(ctx, audience)
 	}
@@ -201,7 +202,8 @@ func (t *Tokens) granted(
 	return state, resource, err
 }
 
-// scopeLeft is what the person has left the grant of a token since it was issued (PE-10).
+// scopeLeft returns the scope of a token without scopes that the user has removed from its grant
+// since (PE-10).
 func scopeLeft(claims oauth.AccessTokenClaims, state storage.TokenState, r storage.Resource) string {
 	if claims.GrantID == "" {
 		return claims.Scope
@@ -209,8 +211,8 @@ func scopeLeft(claims oauth.AccessTokenClaims, state storage.TokenState, r stora
 	return scopesLeft(claims, state.Scopes, r).String()
 }
 
-// scopesLeft are the scopes of a token that its grant still has. A helper may have been given one
-// that a scope of the grant includes.
+// scopesLeft returns the scopes of a token that its grant still has. A sub-agent's scope may be
+// included in a scope of the grant.
 func scopesLeft(claims oauth.AccessTokenClaims, granted oauth.Scopes, r storage.Resource) oauth.Scopes {
 	if claims.NodeID != "" {
 		granted = policy.Implied(r, granted)
@@ -218,8 +220,8 @@ func scopesLeft(claims oauth.AccessTokenClaims, granted oauth.Scopes, r storage.
 	return oauth.ParseScopes(claims.Scope).Intersect(granted)
 }
 
-// Own returns what an access token says that this server signed, and refusal.ErrUnknownToken for every
-// other one. Expired ones count: they too name a grant to revoke.
+// Own returns the claims of an access token that this server signed, and refusal.ErrUnknownToken
+// for every other token. Expired tokens count, because they name a grant to revoke.
 func (t *Tokens) Own(ctx context.Context, token string) (claims oauth.AccessTokenClaims, err error) {
 	payload, err := t.Keys.Verify(ctx, token, oauth.AccessTokenType)
 	switch {
@@ -268,10 +270,9 @@ func (t *Tokens) refresh(ctx context.Context, token string) (oauth.Introspection
 
 var errNotOwner = oauth.NewError(oauth.UnauthorizedClient, "The token was issued to another client.")
 
-// Revoke ends the grant that a token belongs to, whichever kind it is; the hint is
-// not needed to tell them apart (RFC 7009 §2.1). Only the client that a token was
-// issued to may revoke it. An unknown token is a success: the client's purpose is achieved
-// (§2.2).
+// Revoke revokes the grant of a token of either kind, without the hint (RFC 7009 §2.1). Only the
+// client of a token may revoke it. An unknown token is a success, because the client's goal is
+// reached (§2.2).
 func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string) error {
 	if token == "" {
 		return errNoToken
@@ -305,13 +306,12 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 	return nil
 }
 
-// denialSeen is how long a denial is kept at least, so that a call which outlives its token ends.
+// denialSeen is the minimum time to keep a denial, so that it ends calls which outlast their token.
 const denialSeen = time.Minute
 
-// revokeAccess ends the whole grant (RFC 7009 §2.1 permits it): the client is
-// signing out, and a refresh token left behind would undo that. Of the token of a helper it cuts
-// the node, with what is below it: the client takes back what it has handed out. A machine has no
-// grant; its one token is denied.
+// revokeAccess revokes the whole grant (RFC 7009 §2.1 permits it): the client is signing out, and a
+// remaining refresh token would undo that. For a sub-agent's token it revokes the node and the
+// nodes below it. A machine has no grant; its one token is denied.
 func (t *Tokens) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaims) error {
 	var err error
 	switch {
@@ -338,7 +338,7 @@ func (t *Tokens) cutHelper(ctx context.Context, claims oauth.AccessTokenClaims) 
 	node, err := t.Store.CutNode(ctx, claims.NodeID, claims.GrantID, t.Now())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // it has expired
+		return nil // expired
 	case err != nil:
 		return refusal.Unavailable(err)
 	}
