@@ -1,5 +1,5 @@
-// Package account is what people see and do on their account page, as values: what they have
-// connected, where they are signed in, and how each of it ends.
+// Package account reads and changes a user's account page without HTTP: connected applications,
+// sessions, and how to end each of them.
 package account
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Page shows people their accounts, and acts for them.
+// Page reads users' account pages and carries out their actions.
 type Page struct {
 	Store      Store
 	Browsers   *entry.Browsers
 	Catalog    *catalogue.Catalogue
 	Identities Identities // nil: accounts at providers are not shown
-	Issuers    Issuers    // nil: no grant rests on an assertion
+	Issuers    Issuers    // nil: no grant depends on an assertion
 	Notices    *notice.Notifier
 	Audit      *audit.Recorder
 	Now        func() time.Time
 }
 
-// Store is what Page needs of the store.
+// Store lists the storage methods that Page uses.
 type Store interface {
 	storage.Connections
 	storage.Pauses
@@ -46,13 +46,14 @@ type Store interface {
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
 }
 
-// Issuers are the issuers of assertions.
+// Issuers names the issuers of assertions.
 type Issuers interface {
-	// IssuerOf returns the issuer of a trust entry, "" when there is no such entry any more.
+	// IssuerOf returns the issuer of a trust entry, or "" if the entry no longer exists.
 	IssuerOf(ctx context.Context, entryID string) (string, error)
 }
 
-// What the page shows at once. It stays below 50 KB with everything; more is on further pages.
+// Numbers of list entries on the page. The full page stays below 50 KB; further pages show the
+// rest.
 const (
 	PageSize   = 5 // connections
 	PageKeys   = 3
@@ -60,34 +61,34 @@ const (
 	PagePauses = 5
 )
 
-// Places say after which grant each list begins; "" is its beginning.
+// Places are the ids after which each list begins; "" is the beginning.
 type Places struct{ Connections, Keys, Pauses string }
 
-// View is what the page shows.
+// View is the content of the account page.
 type View struct {
 	Visit       storage.Visit
 	Identities  []storage.Identity
 	Connections []Connection
-	Pauses      []Pause      // of applications that are no longer connected
+	Pauses      []Pause      // of applications that are not connected now
 	Keys        []Connection // for programs
 	Next        Places
 	SignIns     []storage.Session
 	MoreSignIns bool
 }
 
-// Connection is an application that the person has connected.
+// Connection is an application that the user has connected.
 type Connection struct {
 	storage.Connection
-	Client   storage.Client   // with the ID alone when nothing else is known any more
-	Resource storage.Resource // with the URI alone when the server was removed
-	// Account is the account at a provider that the grant rests on; the zero value: none.
+	Client   storage.Client   // only the ID if the client is unknown
+	Resource storage.Resource // only the URI if the server was removed
+	// Account is the provider account that the grant depends on; zero if none.
 	Account storage.Identity
-	Issuer  string   // of the assertion that the grant rests on; "": none, or it is trusted no more
-	Helpers int      // how many there are now; View alone counts them
-	Grants  []string // ids of all grants of the application that are shown as one, this one among them
+	Issuer  string   // of the grant's assertion; "": none, or no longer trusted
+	Helpers int      // current number; only View counts them
+	Grants  []string // ids of all grants that this row combines, including this one
 }
 
-// View reads the page of the person who is signed in in the browser; nil when no person is signed in.
+// View reads the account page of the browser's user. It returns nil if nobody is signed in.
 func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
 	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {
@@ -134,8 +135,7 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 	return v, nil
 }
 
-// first returns the first n of a list, and the id after which the next page begins; "" when there is
-// none.
+// first returns the first n entries of a list, and the id after which the next page begins, or "".
 func first(all []Connection, n int) (page []Connection, next string) {
 	if len(all) <= n {
 		return all, ""
@@ -143,8 +143,8 @@ func first(all []Connection, n int) (page []Connection, next string) {
 	return all[:n], all[n-1].ID
 }
 
-// after returns the part of a list that follows a grant, or all of it when the grant is not in the
-// list or is the last one.
+// after returns the entries after a grant. It returns the whole list if the grant is not in it or
+// is the last one.
 func after(all []Connection, id string) []Connection {
 	i := slices.IndexFunc(all, func(c Connection) bool { return slices.Contains(c.Grants, id) })
 	if i+1 == len(all) {
@@ -153,7 +153,7 @@ func after(all []Connection, id string) []Connection {
 	return all[i+1:]
 }
 
-// each is a list in which every grant stands for itself.
+// each returns a list with one Connection per grant.
 func each(list []storage.Connection) []Connection {
 	out := make([]Connection, 0, len(list))
 	for _, c := range list {
@@ -162,7 +162,8 @@ func each(list []storage.Connection) []Connection {
 	return out
 }
 
-// describe says of what and of whom connections are. known are clients that were read before.
+// describe fills in the client, resource and issuer of connections. known contains clients that
+// were read before.
 func (a *Page) describe(ctx context.Context, page []Connection, known map[string]storage.Client) error {
 	catalog, err := a.Catalog.Load(ctx)
 	if err != nil {
@@ -184,7 +185,7 @@ func (a *Page) describe(ctx context.Context, page []Connection, known map[string
 	return nil
 }
 
-// issuer is that of the assertion which a grant rests on (AS-232).
+// issuer returns the issuer of the assertion that a grant depends on (AS-232).
 func (a *Page) issuer(ctx context.Context, entry string) (string, error) {
 	if entry == "" || a.Issuers == nil {
 		return "", nil
@@ -196,7 +197,7 @@ func (a *Page) issuer(ctx context.Context, entry string) (string, error) {
 	return issuer, nil
 }
 
-// addAccounts says which of the person's accounts at providers the grants rest on (PE-09).
+// addAccounts fills in the provider accounts that the grants depend on (PE-09).
 func (a *Page) addAccounts(ctx context.Context, page []Connection, all []storage.Identity) error {
 	known := map[string]storage.Identity{}
 	for i, c := range page {
@@ -221,7 +222,7 @@ func (a *Page) addAccounts(ctx context.Context, page []Connection, all []storage
 	return nil
 }
 
-// client is what is stored of a client. Its document is not read again to show what was allowed.
+// client returns a stored client. Its metadata document is not fetched to show earlier consents.
 func (a *Page) client(ctx context.Context, id string) (storage.Client, error) {
 	c, err := a.Store.Client(ctx, id)
 	switch {
@@ -233,10 +234,10 @@ func (a *Page) client(ctx context.Context, id string) (storage.Client, error) {
 	return c, nil
 }
 
-// Outcome is what an act has come to.
+// Outcome is the result of an action.
 type Outcome string
 
-// The outcomes of acts. They name texts of the page.
+// Outcomes of actions. They are keys of page texts.
 const (
 	Disconnected Outcome = "disconnected"
 	Narrowed     Outcome = "narrowed"
@@ -244,21 +245,21 @@ const (
 	Resumed      Outcome = "resumed"
 	Ended        Outcome = "ended"
 	OthersEnded  Outcome = "others_ended"
-	Gone         Outcome = "gone" // what the form names is over, or was never there
+	Gone         Outcome = "gone" // not found
 	HelperCut    Outcome = "cut"
-	Wider        Outcome = "wider"   // a permission that the application has not
-	Nothing      Outcome = "nothing" // no permission would be left
-	Full         Outcome = "full"    // as many applications are paused as may be
+	Wider        Outcome = "wider"   // a scope that the application does not have
+	Nothing      Outcome = "nothing" // no scope would be left
+	Full         Outcome = "full"    // the limit of paused applications is reached
 )
 
-// Person is who acts: the browser's session, and the user whom the form was made for.
+// Person is the acting user: the browser's session, and the user that the form was made for.
 type Person struct {
 	Token  storage.Hash
 	UserID string
 }
 
-// check makes sure that the browser is the person's still. Access is taken away also while a
-// provider cannot be asked, so that is not waited for.
+// check verifies that the browser still belongs to the user. It does not ask the provider, so that
+// access can be revoked even if the provider is unavailable.
 func (a *Page) check(ctx context.Context, p Person) (storage.Visit, error) {
 	v, err := a.Browsers.Visit(ctx, p.Token, storage.VisitKey{})
 	switch {
@@ -270,13 +271,13 @@ func (a *Page) check(ctx context.Context, p Person) (storage.Visit, error) {
 	return *v, nil
 }
 
-// held is a grant to whose application something is done.
+// held is a grant whose application is being changed.
 type held struct {
 	storage.Connection
-	application storage.Application // before that
+	application storage.Application // state before the change
 }
 
-// connection finds a grant of the person. What is another person's is unknown (PE-08).
+// connection finds a grant of the user. Other users' grants count as unknown (PE-08).
 func (a *Page) connection(ctx context.Context, p Person, id string) (c held, err error) {
 	if _, err := a.check(ctx, p); err != nil {
 		return c, err
@@ -289,8 +290,8 @@ func (a *Page) connection(ctx context.Context, p Person, id string) (c held, err
 	return c, err
 }
 
-// Disconnect ends the grants of an application by the verb of the command line, and forgets the consent
-// behind them. When it returns, no token of theirs is good any more (PE-09).
+// Disconnect revokes the grants of an application, like the command line does, and deletes the
+// consent. When it returns, none of their tokens is valid (PE-09).
 func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
@@ -300,7 +301,7 @@ func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, er
 	return a.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
 }
 
-// Narrow leaves an application the scopes to, and no others (PE-10).
+// Narrow reduces an application's scopes to the given ones (PE-10).
 func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
@@ -318,7 +319,7 @@ func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes)
 	return a.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))
 }
 
-// withRequired returns to, and the scopes of a connection that cannot be left out.
+// withRequired adds the scopes of a connection that cannot be left out to the given ones.
 func (a *Page) withRequired(
 	ctx context.Context, c held, to oauth.Scopes,
 ) (oauth.Scopes, error) {
@@ -330,7 +331,7 @@ func (a *Page) withRequired(
 	return policy.Kept(resource, c.Scopes, to), nil
 }
 
-// Pause has an application get nothing until it is resumed.
+// Pause refuses all requests of an application until it is resumed.
 func (a *Page) Pause(ctx context.Context, p Person, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
@@ -342,8 +343,8 @@ func (a *Page) Pause(ctx context.Context, p Person, id string) (Outcome, error) 
 	return a.outcome(ctx, Paused, err, audit.GrantPaused, c)
 }
 
-// Resume ends a pause. It gives access, as making a key does, so the session must owe nothing (see
-// entry.Browsers.Owed), and the person gets a notice (PE-04).
+// Resume ends a pause. It gives access, like a new key, so the session must meet
+// entry.Browsers.Owed, and the user is notified (PE-04).
 func (a *Page) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
 	if _, err := a.Browsers.ActingAs(ctx, p.Token, p.UserID, entry.Change); err != nil {
 		return "", err
@@ -354,7 +355,7 @@ func (a *Page) Resume(ctx context.Context, p Person, id string) (Outcome, error)
 	}
 	outcome, err := a.outcome(ctx, Resumed, err, audit.GrantResumed, c)
 	if outcome == Resumed && !c.PausedAt.IsZero() {
-		client, _ := a.client(ctx, c.ClientID) // whose id is told when its name cannot be read
+		client, _ := a.client(ctx, c.ClientID) // the notice names the id if the name cannot be read
 		a.tellResumed(ctx, p.UserID, cmp.Or(client.Name, c.ClientID))
 	}
 	return outcome, err
@@ -364,7 +365,7 @@ func (a *Page) tellResumed(ctx context.Context, userID, name string) {
 	a.Notices.Tell(ctx, userID, notice.Change{Kind: notice.Resumed, Detail: name})
 }
 
-// outcome is the result of an act, which it records: once, however many connections it was done to.
+// outcome returns the result of an action and records it: once, however many connections changed.
 func (a *Page) outcome(
 	ctx context.Context, done Outcome, err error, event string, c held, more ...slog.Attr,
 ) (Outcome, error) {
@@ -378,7 +379,7 @@ func (a *Page) outcome(
 	return done, nil
 }
 
-// result is done, or Gone for what is not there any more.
+// result returns done, or Gone if the target does not exist.
 func result(done Outcome, err error) (Outcome, error) {
 	var ours *oauth.Error
 	switch {

@@ -8,18 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// row is all that a person sees as one connection: those of an application to an MCP server. Those that are
-// paused, or come from an organization, stand apart: the page offers other acts for them.
+// row is the key of the connections that the page shows as one: those of an application to an MCP
+// server. Paused connections, and connections through an organization, are separate, because the
+// page offers other actions for them.
 type row struct {
 	resource, application, trust string
 	paused                       bool
 }
 
-// readSize is how many connections are read at once.
+// readSize is the number of connections per storage call.
 const readSize = 200
 
-// applications are the connections of a person, one for each row, the newest first. known are the clients that
-// were read for it.
+// applications returns the connections of a user, one per row, newest first. It adds the clients
+// that it reads to known.
 func (a *Page) applications(
 	ctx context.Context, userID string, known map[string]storage.Client,
 ) (out []Connection, err error) {
@@ -61,7 +62,7 @@ func (c *Connection) join(older storage.Connection) {
 	}
 }
 
-// grantsOf are the ids of all grants in the row of a grant.
+// grantsOf returns the ids of all grants in the row of a grant.
 func (a *Page) grantsOf(ctx context.Context, userID, grantID string) ([]string, error) {
 	all, err := a.applications(ctx, userID, map[string]storage.Client{})
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *Page) grantsOf(ctx context.Context, userID, grantID string) ([]string, 
 			return c.Grants, nil
 		}
 	}
-	return []string{grantID}, nil // a key for a program
+	return []string{grantID}, nil // an API key
 }
 
 func (a *Page) knownClient(

@@ -10,22 +10,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// HelpersView is what the page shows on which people see the helpers of an application.
+// HelpersView is the content of the page about an application's sub-agents.
 type HelpersView struct {
 	Visit storage.Visit
 	Connection
 	Tree []Helper
 }
 
-// Helper is a helper, with those that hang from it.
+// Helper is a sub-agent and the sub-agents below it.
 type Helper struct {
 	storage.Node
 	Below []Helper
 }
 
-// HelpersOf reads the helpers of a grant of the person who is signed in in the browser; nil when no
-// person is. storage.ErrNotFound when the
-// grant is over, or another person's (PE-08).
+// HelpersOf reads the sub-agents of a grant of the browser's user. It returns nil if nobody is
+// signed in, and storage.ErrNotFound if the grant has ended or belongs to another user (PE-08).
 func (a *Page) HelpersOf(ctx context.Context, token storage.Hash, grantID string) (*HelpersView, error) {
 	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {
@@ -54,7 +53,8 @@ func (a *Page) HelpersOf(ctx context.Context, token storage.Hash, grantID string
 	return &HelpersView{Visit: *visit, Connection: of[0], Tree: tree(nodes, "")}, nil
 }
 
-// tree is what hangs from a node; from "", all there is. It is at most storage.MaxNodeDepth deep.
+// tree returns the nodes below a node, or the whole tree for "". The depth is at most
+// storage.MaxNodeDepth.
 func tree(nodes []storage.Node, from string) (out []Helper) {
 	for _, n := range nodes {
 		if n.ParentID == from {
@@ -64,7 +64,7 @@ func tree(nodes []storage.Node, from string) (out []Helper) {
 	return out
 }
 
-// count says how many helpers each connection has.
+// count sets the number of sub-agents of each connection.
 func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
 	var ids []string
 	for _, list := range lists {
@@ -93,7 +93,7 @@ func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
 	return nil
 }
 
-// CutHelper ends a helper of a grant, and those below it (AS-243).
+// CutHelper revokes a sub-agent of a grant, and the sub-agents below it (AS-243).
 func (a *Page) CutHelper(ctx context.Context, p Person, grantID, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, grantID)
 	var n storage.Node
@@ -104,13 +104,13 @@ func (a *Page) CutHelper(ctx context.Context, p Person, grantID, id string) (Out
 	if err == nil {
 		err = storage.ErrNotFound
 	}
-	for _, grant := range grants { // the helper is of one of them
+	for _, grant := range grants { // the sub-agent belongs to one of them
 		if !errors.Is(err, storage.ErrNotFound) {
 			break
 		}
 		n, err = a.Store.CutNode(ctx, id, grant, a.Now())
 	}
-	c.application = storage.Application{} // of which one helper ends
+	c.application = storage.Application{} // only one of its sub-agents ends
 	return a.outcome(ctx, HelperCut, err, audit.HelperCut, c, audit.Node(n),
 		slog.String("revoked_by", string(storage.ByPerson)))
 }

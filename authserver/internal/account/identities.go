@@ -10,24 +10,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Identities are the accounts at providers that are tied to a user. Its contract is that of
-// authserver.Accounts.
+// Identities lists and unlinks users' accounts at providers. authserver.Accounts documents the
+// contract.
 type Identities interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 	Disconnect(ctx context.Context, userID, connector, subject string, in storage.Hash) error
 }
 
-// DisconnectForm is what the form that unties an account carries along, sealed and bound
-// to the browser.
+// DisconnectForm is the content of the form that unlinks an account, sealed and bound to the
+// browser.
 type DisconnectForm struct {
 	UserID    string `json:"u"`
 	Connector string `json:"c"`
 	Subject   string `json:"s"`
 }
 
-// DisconnectIdentity unlinks an account at a provider. It returns the error of entry.Browsers.Owed if the session
-// owes something, and storage.ErrLast for the only way in, and for the account at a provider
-// with which the account began (PE-03).
+// DisconnectIdentity unlinks an account at a provider. It returns the error of entry.Browsers.Owed
+// if the session needs more authentication. It returns storage.ErrLast for the only authentication
+// method, and for the provider account that created the account (PE-03).
 func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token storage.Hash) error {
 	v, err := a.Browsers.ActingAs(ctx, token, d.UserID, entry.Change)
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token s
 	case err == nil:
 		a.Notices.Tell(ctx, d.UserID, notice.Change{Kind: notice.AccountDisconnected, Detail: d.Connector})
 	case errors.Is(err, storage.ErrNotFound):
-		return nil // it is what the person wants
+		return nil // already unlinked
 	case errors.Is(err, storage.ErrSignedOut):
 		return entry.ErrAnotherPerson
 	case errors.Is(err, storage.ErrLast):

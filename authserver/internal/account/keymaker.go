@@ -23,7 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// KeyMaker makes keys for programs of people (PE-17). What is made is listed, and ends, as a
+// KeyMaker creates API keys for users' programs (PE-17). A key is listed, and revoked, like a
 // connection.
 type KeyMaker struct {
 	Store    KeyStore
@@ -37,25 +37,25 @@ type KeyMaker struct {
 	Now      func() time.Time
 }
 
-// KeyStore is what KeyMaker needs of the store.
+// KeyStore lists the storage methods that KeyMaker uses.
 type KeyStore interface {
 	storage.ProgramKeys
 	Client(ctx context.Context, id string) (storage.Client, error)
 	Connection(ctx context.Context, userID, id string, now time.Time) (storage.Connection, error)
 }
 
-// The errors for which no key is made.
+// Errors for keys that are not created.
 var (
 	ErrKeyName  = errors.New("account: a name of a key has 1 to 64 characters, all of which can be seen")
 	ErrKeyLife  = errors.New("account: a key cannot live so long")
 	ErrNoScope  = errors.New("account: nothing was chosen")
 	ErrKeyWider = errors.New("account: a permission that cannot be given to a key")
-	// ErrKeyMade: the form has made another key before.
+	// ErrKeyMade reports that the form has created another key before.
 	ErrKeyMade = errors.New("account: the form was used before")
 )
 
-// KeyForm is what the form carries along by which a key is made, sealed and bound to the browser:
-// the key that it makes. Posted twice, it makes that one, and shows it again.
+// KeyForm is the content of the form that creates a key, sealed and bound to the browser. It
+// contains the new key, so that a form that is sent twice creates one key and shows it again.
 type KeyForm struct {
 	UserID   string `json:"u"`
 	ClientID string `json:"c"`
@@ -64,23 +64,23 @@ type KeyForm struct {
 	Resource string `json:"r"`
 }
 
-// KeyRequest is what a person wants a key to be.
+// KeyRequest is a user's choice for a new key.
 type KeyRequest struct {
 	Name   string
 	Days   int
 	Scopes oauth.Scopes
 }
 
-// KeyOffer is what a person may make a key for.
+// KeyOffer is the content of the page for a new key.
 type KeyOffer struct {
 	Form      KeyForm
 	Servers   []storage.Resource // to choose from
-	Server    storage.Resource   // the chosen one; without a URI while there is a choice, or none
-	Permitted oauth.Scopes       // of those that it has
-	Days      []int              // how long a key may live
+	Server    storage.Resource   // the chosen server; without a URI if none is chosen or available
+	Permitted oauth.Scopes       // scopes of the server that the user may choose
+	Days      []int              // possible lifetimes
 }
 
-// keyPrefix and secretPrefix tell people and scanners what they see.
+// keyPrefix and secretPrefix show users and secret scanners the kind of a value.
 const (
 	keyPrefix    = "key_"
 	secretPrefix = "mcpks_"
@@ -89,8 +89,8 @@ const (
 var errKeysOff = oauth.NewError(oauth.AccessDenied,
 	"Keys for programs are turned off on this server. Ask its operator.")
 
-// Offer returns the servers and scopes for which the signed-in person may make a key. If their session owes
-// something, it returns the error of entry.Browsers.Owed.
+// Offer returns the servers and scopes that the signed-in user may choose for a key. It returns the
+// error of entry.Browsers.Owed if the session needs more authentication.
 func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
 	if k.Off {
 		return o, errKeysOff
@@ -117,7 +117,7 @@ func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string)
 	return k.complete(ctx, v, o)
 }
 
-// Again is the offer of a form that made no key.
+// Again returns the offer for a form that created no key.
 func (k *KeyMaker) Again(ctx context.Context, token storage.Hash, f KeyForm) (o KeyOffer, err error) {
 	v, err := k.Browsers.ActingAs(ctx, token, f.UserID, entry.Change)
 	if err != nil {
@@ -137,7 +137,7 @@ func (k *KeyMaker) complete(ctx context.Context, v storage.Visit, o KeyOffer) (K
 	return o, err
 }
 
-// permitted are the scopes of a resource that the person may have: no key has more.
+// permitted returns the scopes of a resource that the user may have, the maximum for a key.
 func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Resource) (oauth.Scopes, error) {
 	who := binding.Person{UserID: v.User.ID, UpstreamID: v.Session.UpstreamID}
 	scopes, err := k.Bindings.Permit(ctx, who, r, policy.WithoutPerson(r, policy.ResourceScopes(r)))
@@ -152,7 +152,7 @@ func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Res
 
 const day = 24 * time.Hour
 
-// Lives are how many days a key may live when it may live so long.
+// Lives returns the lifetimes to choose from, in days, up to the longest.
 func Lives(longest time.Duration) (days []int) {
 	last := int(longest / day)
 	for _, d := range []int{1, 7, 30, 90, 180, 365} {
@@ -163,7 +163,7 @@ func Lives(longest time.Duration) (days []int) {
 	return append(days, last)
 }
 
-// MadeKey is a key that was made, with the secret that is not shown again.
+// MadeKey is a new key with its secret, which is shown only once.
 type MadeKey struct {
 	Client storage.Client
 	Grant  storage.Grant
@@ -171,8 +171,8 @@ type MadeKey struct {
 	Server storage.Resource
 }
 
-// Make makes the key of a form, once. entry.ErrProve and entry.ErrMore as for Offer;
-// storage.ErrFull when they have as many keys as there may be; the errors above, which make none.
+// Make creates the key of a form, once. It returns entry.ErrProve and entry.ErrMore like Offer,
+// storage.ErrFull if the user has the maximum number of keys, or one of the errors above.
 func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r KeyRequest) (MadeKey, error) {
 	if k.Off {
 		return MadeKey{}, errKeysOff
@@ -199,7 +199,7 @@ func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r Ke
 	case errors.Is(err, storage.ErrFull):
 		return MadeKey{}, err
 	case errors.Is(err, storage.ErrNotFound):
-		return MadeKey{}, entry.ErrAnotherPerson // signed out meanwhile
+		return MadeKey{}, entry.ErrAnotherPerson // signed out in the meantime
 	case err != nil:
 		return MadeKey{}, refusal.Unavailable(err)
 	}
@@ -209,7 +209,7 @@ func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r Ke
 	return made, nil
 }
 
-// fill makes the records of a key.
+// fill sets the records of a key.
 func (k *KeyMaker) fill(ctx context.Context, made *MadeKey, v storage.Visit, f KeyForm, r KeyRequest) error {
 	name, err := keyName(r.Name)
 	if err != nil {
@@ -232,7 +232,8 @@ func (k *KeyMaker) fill(ctx context.Context, made *MadeKey, v storage.Visit, f K
 		ID: f.ClientID, SecretHash: &digest, Name: name, AuthMethod: "client_secret_basic",
 		Scopes: scopes, Resources: []string{f.Resource}, Source: storage.SourcePerson, CreatedAt: now,
 	}
-	// When the person signed in says nothing about the program that uses the key: there is no AuthTime.
+	// AuthTime is not set, because the user's sign-in says nothing about the program that uses the
+	// key.
 	made.Grant = storage.Grant{
 		ID: f.GrantID, ClientID: f.ClientID, UserID: f.UserID, Scopes: scopes, Resource: f.Resource,
 		CreatedAt: now, ExpiresAt: now.Add(time.Duration(r.Days) * day), ForProgram: true,
@@ -240,12 +241,12 @@ func (k *KeyMaker) fill(ctx context.Context, made *MadeKey, v storage.Visit, f K
 	return nil
 }
 
-// keyScopes are what a key has: what was chosen, and what the resource is of no use without.
+// keyScopes returns the scopes of a key: the chosen ones, and those that the resource requires.
 func keyScopes(r storage.Resource, permitted, chosen oauth.Scopes) (oauth.Scopes, error) {
 	if len(chosen.Without(permitted)) > 0 {
 		return nil, ErrKeyWider
 	}
-	// in the order of the resource, each once
+	// in the order of the resource, without duplicates
 	scopes := permitted.Intersect(chosen.Union(policy.Required(r)))
 	if len(scopes) == 0 && len(r.Scopes) > 0 {
 		return nil, ErrNoScope
@@ -253,11 +254,11 @@ func keyScopes(r storage.Resource, permitted, chosen oauth.Scopes) (oauth.Scopes
 	return scopes, nil
 }
 
-// maxKeyName is how many characters a name has at most.
+// maxKeyName is the maximum length of a name in characters.
 const maxKeyName = 64
 
-// keyName is the name of a key. One with characters that cannot be seen, which could reorder what
-// stands around it, is refused, and not mended: its person would look for another one.
+// keyName returns the name of a key. It refuses invisible characters, which could reorder the text
+// around the name. It does not remove them, because the user would look for the name as typed.
 func keyName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxKeyName || strings.ContainsFunc(name, label.Invisible) ||
@@ -267,8 +268,8 @@ func keyName(name string) (string, error) {
 	return label.Visible(name), nil
 }
 
-// again shows the key that the same form has made just before, for a person whose browser sent it
-// twice. The proof of the person is as fresh as for the first time.
+// again returns the key that the same form has just created, for a browser that sent it twice. The
+// user's authentication is as recent as for the first request.
 func (k *KeyMaker) again(ctx context.Context, made MadeKey) (MadeKey, error) {
 	c, err := k.Store.Client(ctx, made.Client.ID)
 	if err == nil {
@@ -278,7 +279,7 @@ func (k *KeyMaker) again(ctx context.Context, made MadeKey) (MadeKey, error) {
 	}
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
-		return MadeKey{}, ErrKeyMade // and it has ended since
+		return MadeKey{}, ErrKeyMade // and has ended since
 	case err != nil:
 		return MadeKey{}, refusal.Unavailable(err)
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Pause is an application that the person has paused.
+// Pause is an application that the user has paused.
 type Pause struct {
 	storage.Pause
-	Server storage.Resource // with the URI alone when the server was removed
+	Server storage.Resource // only the URI if the server was removed
 }
 
-// pauses returns one page of the pauses of a person whose applications are not among those connected. known
-// holds the clients of these. It also returns the id after which the next page begins; "" when there is none.
+// pauses returns one page of a user's pauses, without those of connected applications, whose
+// clients are in known. It also returns the id after which the next page begins, or "".
 func (a *Page) pauses(
 	ctx context.Context, userID, after string, connected []Connection, known map[string]storage.Client,
 ) (page []Pause, next string, err error) {
@@ -55,14 +55,14 @@ func (a *Page) pauses(
 	return page, next, nil
 }
 
-// ResumePause is Resume for an application whose grants may have ended since it was paused.
+// ResumePause is Resume for an application whose grants may have ended during the pause.
 func (a *Page) ResumePause(ctx context.Context, p Person, id string) (Outcome, error) {
 	if _, err := a.Browsers.ActingAs(ctx, p.Token, p.UserID, entry.Change); err != nil {
 		return "", err
 	}
 	pause, err := a.Store.PauseByID(ctx, id)
 	if err == nil && pause.UserID != p.UserID {
-		err = storage.ErrNotFound // another person's is unknown (PE-08)
+		err = storage.ErrNotFound // other users' pauses count as unknown (PE-08)
 	}
 	if err == nil {
 		err = a.Store.EndPause(ctx, p.UserID, id, a.Now())

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// EndSignIn ends one session of the person, named by its id.
+// EndSignIn ends the user's session with an id.
 func (a *Page) EndSignIn(ctx context.Context, p Person, id string) (Outcome, error) {
 	v, err := a.check(ctx, p)
 	if err != nil {
@@ -23,7 +23,7 @@ func (a *Page) EndSignIn(ctx context.Context, p Person, id string) (Outcome, err
 		return "", err
 	}
 	switch err := a.Store.EndSignIn(ctx, id, by); {
-	case errors.Is(err, storage.ErrNotFound): // another person's, too (PE-08)
+	case errors.Is(err, storage.ErrNotFound): // also another user's session (PE-08)
 		return Gone, nil
 	case err != nil:
 		return "", unended(err, owed)
@@ -32,7 +32,7 @@ func (a *Page) EndSignIn(ctx context.Context, p Person, id string) (Outcome, err
 	return Ended, nil
 }
 
-// EndOthers ends every session of the person but the one in use.
+// EndOthers ends all sessions of the user except the current one.
 func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 	v, err := a.check(ctx, p)
 	if err != nil {
@@ -53,9 +53,9 @@ func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 	return OthersEnded, nil
 }
 
-// endBy returns the sessions that a session may end, and the error of a session that owes something. Such a
-// session ends none with a recent proof: a thief of a cookie or a password could otherwise sign the person out
-// after each sign-in (PE-04).
+// endBy returns the sessions that a session may end, and the error of entry.Browsers.Owed. A
+// session that needs more authentication must not end recently authenticated ones: otherwise a
+// thief of a cookie or a password could sign the user out after each sign-in (PE-04).
 func (a *Page) endBy(ctx context.Context, v storage.Visit) (by storage.SessionEnding, owed, err error) {
 	by = storage.SessionEnding{UserID: v.User.ID, Now: a.Now()}
 	owed = a.Browsers.Owed(ctx, v, entry.Change)
@@ -74,7 +74,7 @@ func unended(err, owed error) error {
 	return refusal.Unavailable(err)
 }
 
-// StopEverything ends every session and every grant of the person, all at once (PE-10).
+// StopEverything ends every session and every grant of the user at once (PE-10).
 func (a *Page) StopEverything(ctx context.Context, p Person) error {
 	v, err := a.check(ctx, p)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package binding says whether the session at a provider that a sign-in or a grant rests on
-// still stands, and what policy gives the person behind it.
+// Package binding checks the provider session that a sign-in or a grant depends on, and the scopes
+// that policy allows the user.
 package binding
 
 import (
@@ -16,28 +16,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Bindings asks about sessions at providers; authserver.Bindings has the contract.
+// Bindings checks provider sessions. authserver.Bindings documents the contract.
 type Bindings interface {
 	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (
 		left oauth.Scopes, withheldBy string, err error)
 }
 
-// Checker asks about the session at a provider that something rests on. An empty id is that
-// of what rests on none.
+// Checker checks the provider session that a sign-in or grant depends on. An empty id means that it
+// depends on none.
 type Checker struct {
-	Bindings Bindings      // nil: grants that rest on a session at a provider are refused
-	Rules    *access.Rules // of accounts
+	Bindings Bindings      // nil: grants with a provider session are refused
+	Rules    *access.Rules // for accounts
 }
 
-// Person is the account for which something is granted, and the session at a provider that it rests on; "": none.
-// Where there are rules for a resource, nobody without an account has anything of it.
+// Person is the account for a grant, and the provider session that the grant depends on, or "". If
+// a resource has rules, a grant without an account gets none of its scopes.
 type Person struct{ UserID, UpstreamID string }
 
-// Of returns the person of a grant.
+// Of returns the user of a grant.
 func Of(g storage.Grant) Person { return Person{g.UserID, g.UpstreamID} }
 
-// Narrows reports whether a person may have fewer scopes than a grant says: what a refresh has to look at.
+// Narrows reports whether policy may allow a user fewer scopes than a grant has, so that a refresh
+// has to check it.
 func (c Checker) Narrows(ctx context.Context) (bool, error) {
 	if c.Bindings != nil {
 		return true, nil
@@ -46,13 +47,12 @@ func (c Checker) Narrows(ctx context.Context) (bool, error) {
 	return some, refusal.Protocol(err)
 }
 
-// Honours reports whether this server can tell if a session at a provider stands.
+// Honours reports whether this server can check a provider session.
 func (c Checker) Honours(upstreamID string) bool { return upstreamID == "" || c.Bindings != nil }
 
-// Check returns nil when a session at a provider stands, or when a grant rests on no such
-// session; storage.ErrRevoked when it has ended; an *oauth.Error when that cannot be told now.
-// maxAge is how old the provider's last word may be, zero: what the provider's
-// configuration says.
+// Check returns nil if a provider session is live, or if upstreamID is empty. It returns
+// storage.ErrRevoked if the session has ended, and an *oauth.Error if it cannot be checked. maxAge
+// is the maximum age of the provider's last answer; zero means the provider's configured age.
 func (c Checker) Check(ctx context.Context, upstreamID string, maxAge time.Duration) error {
 	switch {
 	case !c.Honours(upstreamID):
@@ -63,7 +63,7 @@ func (c Checker) Check(ctx context.Context, upstreamID string, maxAge time.Durat
 	return refusal.Protocol(c.Bindings.Check(ctx, upstreamID, maxAge))
 }
 
-// Stands reports whether what rests on a session at a provider may be called active
+// Stands reports whether a grant that depends on a provider session may be reported as active
 // (AS-218).
 func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
 	err := c.Check(ctx, upstreamID, 0)
@@ -73,16 +73,17 @@ func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
 	return err == nil, err
 }
 
-// NoScopes is for a person who may have none of the scopes that were asked for.
+// NoScopes is the error for a user who may have none of the requested scopes.
 var NoScopes = oauth.NewError(oauth.AccessDenied,
 	"Your account may not use what the application asks for. If it should, ask the operator of this server.").
 	Because(refusal.ErrNoScopes)
 
-// Permit returns those of scopes that policy gives a person: the rules on accounts, and those of the provider of the
-// session, if any. It looks at all that a scope includes, or a scope would be a way to what another one is
-// kept for. offline_access is not a permission and stays. storage.ErrRevoked when the
-// session does not stand; [NoScopes] when nothing is left, or not what every call needs. Which rules withhold
-// something is noted of the request of ctx: the person and the client do not learn it.
+// Permit returns the scopes that policy allows a user: the rules on accounts, and the rules of the
+// session's provider, if any. It also checks the scopes that a scope includes, so that none can be
+// reached through another. offline_access is not a permission and is kept. It returns
+// storage.ErrRevoked if the session has ended, and [NoScopes] if no scope is left or a scope that
+// every call needs is missing. The rules that withhold a scope are noted for the log only: the user
+// and the client do not learn them.
 func (c Checker) Permit(
 	ctx context.Context, who Person, resource storage.Resource, scopes oauth.Scopes,
 ) (oauth.Scopes, error) {
@@ -110,7 +111,7 @@ func (c Checker) Permit(
 func (c Checker) allowed(
 	ctx context.Context, who Person, resource storage.Resource, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {
-	if !resource.Own { // a role decides on the administration of this server
+	if !resource.Own { // roles control the administration of this server
 		if scopes, withheldBy, err = c.Rules.Permit(ctx, who.UserID, resource.Server(), scopes); err != nil {
 			return nil, "", err
 		}

@@ -1,5 +1,5 @@
-// Package catalogue keeps the protected resources at hand, the configured ones and those in
-// the store, and finds the one that a request means.
+// Package catalogue caches the configured and the stored protected resources, and finds the
+// resource of a request.
 package catalogue
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Catalogue is the current policy.Catalogue: the configured resources and the
-// stored ones, as of some seconds ago.
+// Catalogue is the current policy.Catalogue: the configured and the stored resources, at most a few
+// seconds old.
 type Catalogue struct {
 	current recent.Value[*policy.Catalogue]
 }
 
-// New reads the catalogue for the first time.
+// New returns a catalogue and reads it for the first time.
 func New(
 	ctx context.Context, configured []storage.Resource, store storage.Resources, now func() time.Time,
 ) (*Catalogue, error) {
@@ -40,12 +40,12 @@ func New(
 	return c, err
 }
 
-// Load returns the catalogue. When the store fails, an earlier one is served on:
-// resources change seldom, and a request that needs the store will see its error.
+// Load returns the catalogue. If the store fails, it returns the previous one: resources change
+// rarely, and a request that needs the store gets its error anyway.
 func (c *Catalogue) Load(ctx context.Context) (*policy.Catalogue, error) { return c.current.Load(ctx) }
 
-// Resolve returns the resource that the resource parameters of a request mean (RFC 8707 §2),
-// and notes which were asked for. An *oauth.Error.
+// Resolve returns the resource for the resource parameters of a request (RFC 8707 §2), and notes
+// them for the log. Its error is an *oauth.Error.
 func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Resolution, error) {
 	current, err := c.Load(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Res
 	return resource, nil
 }
 
-// asked is which resources a request has named, as the log may have it.
+// asked returns the requested resources in a form for the log.
 func asked(requested []string) string {
 	var out []string
 	for _, uri := range requested {
@@ -70,8 +70,8 @@ func asked(requested []string) string {
 	return strings.Join(out, " ")
 }
 
-// expect says which resources there are. Those of this server itself are what a client means that names
-// something at the same origin: no other client is to use them.
+// expect notes the existing resources for the log. The server's own resources are included only if
+// a requested URI has the same origin: other clients must not use them.
 func expect(ctx context.Context, requested []string, current *policy.Catalogue) {
 	var known []string
 	for _, r := range current.Own() {
@@ -86,8 +86,8 @@ func expect(ctx context.Context, requested []string, current *policy.Catalogue) 
 	attempt.Expect(ctx, "resource", strings.Join(requested, " "), known)
 }
 
-// Named returns the canonical resource that a token request names, "" when it
-// names none (RFC 8707 §2.2, AS-108). An *oauth.Error.
+// Named returns the canonical resource of a token request, or "" if it names none (RFC 8707 §2.2,
+// AS-108). Its error is an *oauth.Error.
 func (c *Catalogue) Named(ctx context.Context, requested []string) (string, error) {
 	if len(requested) == 0 {
 		return "", nil
@@ -96,7 +96,7 @@ func (c *Catalogue) Named(ctx context.Context, requested []string) (string, erro
 	return resource.URI, err
 }
 
-// Lookup returns a resource by its canonical URI, and false when there is none. An
+// Lookup returns a resource by its canonical URI, and false if it does not exist. Its error is an
 // *oauth.Error.
 func (c *Catalogue) Lookup(ctx context.Context, uri string) (storage.Resource, bool, error) {
 	current, err := c.Load(ctx)
@@ -107,7 +107,7 @@ func (c *Catalogue) Lookup(ctx context.Context, uri string) (storage.Resource, b
 	return resource, ok, nil
 }
 
-// DemandProofs is that of the policy.Catalogue. An *oauth.Error.
+// DemandProofs returns policy.Catalogue.DemandProofs. Its error is an *oauth.Error.
 func (c *Catalogue) DemandProofs(ctx context.Context) (some, all bool, err error) {
 	current, err := c.Load(ctx)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The bounds of arguments that can be shown. What is beyond one is refused, and never cut: a person must
-// not approve what they have not been shown.
+// Limits of arguments that can be shown. Larger arguments are refused and never shortened: a user
+// must not approve values that they have not seen.
 const (
 	MaxArguments = 8 << 10 // bytes of JSON
-	MaxValues    = 200     // members and elements, nested ones included
+	MaxValues    = 200     // members and elements, including nested ones
 	MaxDepth     = 8       // of nesting
-	MaxLines     = 200     // line feeds in all strings and names together
+	MaxLines     = 200     // line feeds in all strings and names
 )
 
-// The errors of ParseArguments.
+// Errors of ParseArguments.
 var (
 	ErrTooLarge = errors.New("clearance: arguments that are too long, too many or too deep to be shown")
 	ErrNotJSON  = errors.New("clearance: arguments that are no JSON object, or not of one meaning")
@@ -33,7 +33,7 @@ var (
 // Kind is the kind of a JSON value.
 type Kind byte
 
-// The kinds of values. A literal is a number, a truth value or null, as it was written.
+// Kinds of values. A literal is an unparsed number, true, false or null.
 const (
 	Literal Kind = 'l'
 	String  Kind = 's'
@@ -46,19 +46,19 @@ type Value struct {
 	Kind  Kind
 	Text  string   // of a literal or a string, decoded
 	Names []string // of the members of an object
-	Items []Value  // members or elements, in the order in which they came
+	Items []Value  // members or elements, in their original order
 }
 
-// Arguments are those of a tool call. Given is false where there are none, which is not the same as an
-// empty object.
+// Arguments are the arguments of a tool call. Given is false if they are absent, which differs from
+// an empty object.
 type Arguments struct {
 	Given bool
 	Value
 }
 
-// ParseArguments reads arguments strictly: what two programs could read in two ways is refused. So are names of members
-// that are repeated, or differ in case alone, as some decoders take them for one; a name that stands for others in
-// JavaScript; invalid UTF-8, and halves of surrogate pairs.
+// ParseArguments parses arguments strictly: it refuses everything that two programs could read
+// differently. This includes repeated member names, names that differ only in case, JavaScript's
+// __proto__, invalid UTF-8, and lone surrogates.
 func ParseArguments(raw []byte) (Arguments, error) {
 	if len(raw) > MaxArguments {
 		return Arguments{}, ErrTooLarge
@@ -81,10 +81,10 @@ func ParseArguments(raw []byte) (Arguments, error) {
 	return Arguments{true, v}, nil
 }
 
-// paired reports whether each escaped half of a surrogate pair in well-formed JSON stands in a pair:
-// encoding/json makes the same character of all others. Outside of strings JSON has no backslash.
+// paired reports whether every escaped surrogate in valid JSON belongs to a pair: encoding/json
+// decodes all others to the same character. JSON contains backslashes only in strings.
 func paired(raw []byte) bool {
-	high := false // the escape before this place was the first half of a pair
+	high := false // the previous escape was a high surrogate
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' {
 			if high {
@@ -116,7 +116,7 @@ type parser struct {
 	values, lines int
 }
 
-// tooLong counts the line feeds of a text, and reports whether they are too many by now.
+// tooLong counts the line feeds of a text, and reports whether the limit is exceeded.
 func (p *parser) tooLong(text string) bool {
 	p.lines += strings.Count(text, "\n")
 	return p.lines > MaxLines
@@ -178,12 +178,12 @@ func (p *parser) nested(open json.Delim, depth int) (Value, error) {
 		}
 		v.Items = append(v.Items, item)
 	}
-	_, err := p.Token() // the end
+	_, err := p.Token() // the closing delimiter
 	return v, unexpected(err)
 }
 
-// fold is one text for all names that decoders without case take for one, as encoding/json does: the way over capitals
-// covers U+017F and U+212A.
+// fold returns the same text for all names that case-insensitive decoders such as encoding/json
+// treat as equal. Converting to upper case first covers U+017F and U+212A.
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 func unexpected(err error) error {
@@ -196,8 +196,8 @@ func unexpected(err error) error {
 	return errors.Join(ErrNotJSON, err)
 }
 
-// Digest is that of a call. The order of the members of objects does not matter to it, and everything else
-// does: numbers count as they are written, strings as their code points, without normalization.
+// Digest returns the digest of a call. The order of object members does not matter; everything else
+// does. Numbers count as written, and strings as their code points, without normalization.
 func Digest(resource, tool string, a Arguments) storage.Hash {
 	text := appendText(nil, 'c', resource)
 	text = appendText(text, 'c', tool)
@@ -207,7 +207,7 @@ func Digest(resource, tool string, a Arguments) storage.Hash {
 	return sha256.Sum256(text)
 }
 
-// append appends a form of a value that no other value has.
+// append appends a unique encoding of a value.
 func (v Value) append(text []byte) []byte {
 	switch v.Kind {
 	case Array:

@@ -176,7 +176,7 @@ func FuzzParseArguments(f *testing.F) {
 		if err := json.Unmarshal(raw, &any); err != nil || len(any) != len(a.Names) {
 			t.Fatalf("%q: encoding/json reads %d members (%v), we %d", raw, len(any), err, len(a.Names))
 		}
-		// What is written from what was read has the same digest.
+		// Arguments that are written and parsed again have the same digest.
 		text := a.write(nil)
 		b, err := ParseArguments(text)
 		if err != nil && len(text) <= MaxArguments || err == nil && Digest("r", "t", a) != Digest("r", "t", b) {

@@ -15,25 +15,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The answers to a person for whom there is nothing to decide.
+// Errors for a user who has nothing to decide.
 var (
-	// ErrNone: there is no such clearance, it has expired or was decided, or it is not for this person.
-	// Which it is they are not told.
+	// ErrNone reports that the tool call approval does not exist, has expired, was decided, or is
+	// not for this user. The user is not shown which.
 	ErrNone = errors.New("clearance: nothing to decide")
-	// ErrOther: it is for another person to decide a clearance for a call of this one.
+	// ErrOther reports that another user has to approve this user's call.
 	ErrOther = errors.New("clearance: for another person to decide")
 )
 
-// Question is what a person is asked.
+// Question is the content of an approval page.
 type Question struct {
 	storage.Clearance
 	Arguments Arguments
-	For       string // the name of the person for whom the call is made; "": the one who is asked, or a machine
+	For       string // name of the calling user; "": the approver, or a machine
 }
 
-// Look returns what a clearance asks a person who is signed in. ErrNone, ErrOther, or an *oauth.Error. With
-// entry.ErrMore and entry.ErrProve they have to prove more first: it is demanded by the clearance, or of
-// everyone.
+// Look returns the question of a tool call approval for a signed-in user. It returns ErrNone,
+// ErrOther, or an *oauth.Error. With entry.ErrMore and entry.ErrProve, the user has to authenticate
+// first, because the approval or the general policy requires it.
 func (d *Desk) Look(ctx context.Context, id string, v storage.Visit) (Question, error) {
 	c, err := d.find(ctx, id, v)
 	if err != nil || c.State != storage.ClearanceWaits {
@@ -58,7 +58,8 @@ func (d *Desk) Look(ctx context.Context, id string, v storage.Visit) (Question, 
 	return q, nil
 }
 
-// find returns a clearance that a person may see: one that waits for them, or that they have decided.
+// find returns a tool call approval that a user may see: one that waits for them, or that they have
+// decided.
 func (d *Desk) find(ctx context.Context, id string, v storage.Visit) (storage.Clearance, error) {
 	c, err := d.Store.Clearance(ctx, id, d.Now())
 	switch {
@@ -68,13 +69,14 @@ func (d *Desk) find(ctx context.Context, id string, v storage.Visit) (storage.Cl
 		return storage.Clearance{}, refusal.Unavailable(err)
 	case c.State != storage.ClearanceWaits && c.GiverID == v.User.ID, mayDecide(c, v.User):
 		return c, nil
-	case c.UserID == v.User.ID && c.State == storage.ClearanceWaits: // who is told for whom it waits
+	case c.UserID == v.User.ID && c.State == storage.ClearanceWaits: // the caller sees who decides
 		return c, ErrOther
 	}
 	return storage.Clearance{}, ErrNone
 }
 
-// mayDecide reports whether a person may decide a clearance that waits, as the store judges it again.
+// mayDecide reports whether a user may decide a waiting tool call approval. The store checks it
+// again.
 func mayDecide(c storage.Clearance, u storage.User) bool {
 	switch {
 	case c.State != storage.ClearanceWaits:
@@ -89,12 +91,12 @@ func mayDecide(c storage.Clearance, u storage.User) bool {
 	return slices.Contains(c.Approvers, strings.ToLower(u.Name))
 }
 
-// errUntold: no proof of this person will do.
+// errUntold reports that this user cannot meet the requirement.
 var errUntold = oauth.NewError(oauth.UnmetAuthentication,
 	"This needs a recent sign-in, and your provider does not say when you signed in.")
 
-// Proved is nil for a person whose session proves as much as a clearance demands. Its other answers are
-// those of Look.
+// Proved returns nil if a user's session meets the authentication that a tool call approval
+// requires. Its errors are the same as for Look.
 func (d *Desk) Proved(ctx context.Context, c storage.Clearance, v storage.Visit) error {
 	if err := entry.Sufficient(ctx, d.Factors, v); err != nil {
 		return err
@@ -106,13 +108,13 @@ func (d *Desk) Proved(ctx context.Context, c storage.Clearance, v storage.Visit)
 		return entry.ErrMore
 	case proof.Recent(policy.Authentication{MaxAge: c.MaxAge}, now):
 		return nil
-	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another proof would tell no more
+	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another sign-in would not help
 		return errUntold
 	}
 	return entry.ErrProve
 }
 
-// Class is the authentication context class that the person who decides has to reach; "": any.
+// Class returns the authentication context class that the approver has to reach; "": any.
 func (d *Desk) Class(c storage.Clearance) string {
 	if len(c.ACR) == 0 {
 		return ""
@@ -120,18 +122,19 @@ func (d *Desk) Class(c storage.Clearance) string {
 	if acr := d.acr(c.ACR); acr != "" {
 		return acr
 	}
-	return c.ACR[0] // which this server had when it was asked for: no proof reaches it
+	return c.ACR[0] // supported when it was requested; cannot be reached now
 }
 
-// Decide carries out what a person says about a clearance that they were shown, in the session of a visit.
-// Its errors are those of Look; ErrNone as well when it was decided or has ended meanwhile.
+// Decide carries out a user's decision about a tool call approval, in the session of a visit. Its
+// errors are the same as for Look. It also returns ErrNone if the approval was decided or has ended
+// since.
 func (d *Desk) Decide(ctx context.Context, id string, v storage.Visit, give bool) (storage.Clearance, error) {
 	c, err := d.find(ctx, id, v)
 	switch {
 	case err != nil:
 		return c, err
 	case c.State != storage.ClearanceWaits:
-		return c, nil // a form that was sent twice: the person is told what came of it
+		return c, nil // a form that was sent twice: show the decision
 	}
 	if err := d.Proved(ctx, c, v); give && err != nil {
 		return c, err
@@ -157,8 +160,8 @@ func (d *Desk) Decide(ctx context.Context, id string, v storage.Visit, give bool
 	return got, nil
 }
 
-// Of returns the clearance for which a client has sent a person here with an authorization request; none
-// for any that is not of this person, client and resource, or has ended.
+// Of returns the tool call approval that a client names in an authorization request, or nil if it
+// has ended or belongs to another user, client or resource.
 func (d *Desk) Of(ctx context.Context, id string, of Caller) (*storage.Clearance, error) {
 	c, err := d.Store.Clearance(ctx, id, d.Now())
 	switch {
@@ -172,7 +175,7 @@ func (d *Desk) Of(ctx context.Context, id string, of Caller) (*storage.Clearance
 	return &c, nil
 }
 
-// Waiting returns the clearances that wait for a person.
+// Waiting returns the tool call approvals that wait for a user.
 func (d *Desk) Waiting(ctx context.Context, userID string) ([]storage.Clearance, error) {
 	list, err := d.Store.WaitingClearances(ctx, userID, d.Now())
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package clearance has people give their permission for single tool calls (RS-217): what a resource server asks
-// for, what a person is shown of it, and what they say. It knows no HTTP.
+// Package clearance lets users approve single tool calls (RS-217): the request of a resource
+// server, the content of the approval page, and the decision. It does not use HTTP.
 //
-//	arguments.go  the arguments of a call: read strictly, and their digest
-//	show.go       the same for people, with everything in them visible
-//	desk.go       a resource server asks
-//	decide.go     a person decides
+//	arguments.go  strict parsing of a call's arguments, and their digest
+//	show.go       arguments as shown to users, with all characters visible
+//	desk.go       requests of resource servers
+//	decide.go     decisions of users
 package clearance
 
 import (
@@ -27,40 +27,40 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Store is what a Desk needs of the store.
+// Store lists the storage methods that a Desk uses.
 type Store interface {
 	storage.Clearances
 	User(ctx context.Context, id string) (storage.User, error)
 }
 
-// Desk is where clearances are asked for, and decided.
+// Desk takes requests for tool call approvals, and the decisions about them.
 type Desk struct {
 	Store  Store
 	Ring   *secrets.Ring
 	Issuer string
-	// ACRs are the authentication context classes that people can reach here, the weakest first.
+	// ACRs lists the authentication context classes that users can reach here, weakest first.
 	ACRs    []string
-	Factors entry.SecondFactors // nil: a second factor is required of no person
+	Factors entry.SecondFactors // nil: no second factor is required
 	Audit   *audit.Recorder
 	Now     func() time.Time
 }
 
-// Path is where the pages of clearances are, below the path of the issuer. Their ids follow.
+// Path is the path of the approval pages below the issuer. The approval's id follows.
 const Path = "/clearance/"
 
-// sealing is what the arguments of a clearance are sealed for.
+// sealing is the purpose for sealing arguments.
 const sealing = "arguments of a clearance"
 
-// The bounds of a demand, beside those of its arguments.
+// Limits of a request, in addition to the limits of its arguments.
 const (
 	maxTool      = 256 // bytes
 	maxApprovers = 32
 	maxName      = 64 // bytes
 	maxACR       = 8
-	fullWait     = 30 * time.Second // until a client may ask again when too many wait
+	fullWait     = 30 * time.Second // pause before another try if too many wait
 )
 
-// Caller is whose call a clearance is for, as the token says with which it was made.
+// Caller is the source of a tool call, from the token of the call.
 type Caller struct {
 	UserID   string // "": a machine
 	ClientID string
@@ -69,7 +69,7 @@ type Caller struct {
 	Resource string // canonical
 }
 
-// Ask answers a demand. Its error is an *oauth.Error.
+// Ask answers a request for a tool call approval. Its error is an *oauth.Error.
 func (d *Desk) Ask(ctx context.Context, of Caller, demand oauth.ClearanceDemand) (oauth.Clearance, error) {
 	arguments, err := ParseArguments(demand.Arguments)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *Desk) answer(c storage.Clearance) oauth.Clearance {
 	return out
 }
 
-// unshowable is why arguments are not shown to anyone.
+// unshowable returns the error for arguments that cannot be shown.
 func unshowable(err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return oauth.NewError(oauth.InvalidRequest,
@@ -127,7 +127,7 @@ func unshowable(err error) error {
 		"The arguments must be a JSON object that can be read in one way only.").Because(err)
 }
 
-// terms are those of a demand, but for the digest.
+// terms returns the terms of a request, without the digest.
 func (d *Desk) terms(of Caller, demand oauth.ClearanceDemand) (storage.ClearanceTerms, error) {
 	t := storage.ClearanceTerms{
 		UserID:   of.UserID,
@@ -153,7 +153,7 @@ func (d *Desk) terms(of Caller, demand oauth.ClearanceDemand) (storage.Clearance
 	}
 	switch {
 	case t.Tool == "" || len(t.Tool) > maxTool || !utf8.ValidString(t.Tool),
-		strings.ContainsFunc(t.Tool, unicode.IsControl): // no name has one, and PostgreSQL cannot hold them all
+		strings.ContainsFunc(t.Tool, unicode.IsControl): // not valid in a name, and PostgreSQL cannot store all of them
 		return refuse("The name of the tool is missing, or cannot be shown.")
 	case t.By != oauth.ClearanceByPerson && t.By != oauth.ClearanceByOther:
 		return refuse("Who gives the clearance is 'person' or 'other'.")
@@ -171,14 +171,15 @@ func (d *Desk) terms(of Caller, demand oauth.ClearanceDemand) (storage.Clearance
 	return t, nil
 }
 
-// notAName reports what is no name of an account (see package users): none has a space or a line feed.
+// notAName reports whether a string cannot be an account name (see package users): account names
+// have no spaces and line feeds.
 func notAName(s string) bool {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	return s == "" || len(s) > maxName || strings.ContainsFunc(s, odd)
 }
 
-// acr is the class that a person has to reach: the weakest that is there, since each stronger one includes
-// it. "": none of them can be reached.
+// acr returns the class that an approver has to reach: the weakest supported one, because stronger
+// classes include it. It returns "" if none is supported.
 func (d *Desk) acr(wanted []string) string {
 	for _, acr := range d.ACRs {
 		if slices.Contains(wanted, acr) {

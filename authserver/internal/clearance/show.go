@@ -6,26 +6,26 @@ import (
 	"unicode"
 )
 
-// Row is a line of arguments as people are shown them.
+// Row is a displayed line of arguments.
 type Row struct {
-	Depth int // 0 for the members of the arguments themselves
+	Depth int // 0 for the top-level members
 	Name  []Piece
-	// Index is the place of an element in an array, from 1; 0: a member, which has a Name.
+	// Index is the position of an array element, from 1; 0 for a member, which has a Name.
 	Index int
 	Kind  Kind
 	Value []Piece // of a literal or a string
-	Count int     // of an array or object: how many values it has
+	Count int     // number of values in an array or object
 }
 
-// Piece is a part of a text. What people would not see of it, or not as what it is, is marked, and
-// Text is then its name.
+// Piece is a part of a text. Characters that are invisible or misleading are marked, and Text is
+// then their name.
 type Piece struct {
 	Text   string
 	Marked bool
-	Break  bool // a line ends behind it
+	Break  bool // followed by a line break
 }
 
-// Rows are arguments in the order in which they came, nothing left out.
+// Rows returns the arguments in their original order, without omissions.
 func (a Arguments) Rows() []Row { return a.rows(nil, 0) }
 
 func (v Value) rows(out []Row, depth int) []Row {
@@ -44,10 +44,11 @@ func (v Value) rows(out []Row, depth int) []Row {
 	return out
 }
 
-// maxMarks is how many combining marks in a row are shown as they are: more can cover what is near.
+// maxMarks is the maximum number of consecutive combining marks that are displayed as they are.
+// More could cover the text nearby.
 const maxMarks = 4
 
-// Pieces is a text as people are shown it.
+// Pieces returns the displayed form of a text.
 func Pieces(s string) (out []Piece) {
 	plain, marks := "", 0
 	flush := func() {
@@ -73,14 +74,15 @@ func Pieces(s string) (out []Piece) {
 	return out
 }
 
-// visible reports whether a character has a form of its own. Controls, marks of direction, spaces other
-// than the usual one, and what has no width or no assigned form do not.
+// visible reports whether a character has a visible form. Controls, direction marks, unusual
+// spaces, and characters without width or assigned form do not.
 func visible(r rune) bool {
 	return unicode.IsPrint(r) && r != '\u2800' &&
 		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Plain is a text in which what people would not see stands by its name, for a place that has no marks.
+// Plain returns a text with the names of invisible characters in place of them, for output without
+// marks.
 func Plain(s string) (out string) {
 	for _, p := range Pieces(s) {
 		if p.Marked {
@@ -92,7 +94,7 @@ func Plain(s string) (out string) {
 	return out
 }
 
-// Label is the name of a row, as text.
+// Label returns the name of a row as text.
 func (r Row) Label() string {
 	if r.Index > 0 {
 		return strconv.Itoa(r.Index)

@@ -1,5 +1,4 @@
-// Package clients finds the client that a request names, and says in the protocol's terms why
-// there is none.
+// Package clients finds the client of a request, and returns protocol errors if it cannot.
 package clients
 
 import (
@@ -14,12 +13,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Known are the clients that are known already.
+// Known finds clients that are already known.
 type Known interface {
 	Client(ctx context.Context, id string) (storage.Client, error)
 }
 
-// Current are clients whose finder keeps its answers for a while, and can do without.
+// Current is implemented by a Known with a cache, to bypass it.
 type Current interface {
 	Current(ctx context.Context, id string) (storage.Client, error)
 }
@@ -33,19 +32,19 @@ type Documents interface {
 // Finder resolves client ids.
 type Finder struct {
 	Known     Known
-	Documents Documents // nil: clients that are identified by a document are unknown
+	Documents Documents // nil: clients with a metadata document are unknown
 	// ConfidentialOnly refuses clients without credentials.
 	ConfidentialOnly bool
 }
 
-// Find resolves a client id.
+// Find finds the client with an id.
 func (f *Finder) Find(ctx context.Context, id string) (storage.Client, error) {
 	c, err := f.Known.Client(ctx, id)
 	return f.found(c, err)
 }
 
-// Current is Find for a person's answer, and for a client that proves itself, which one that was replaced
-// or deleted some seconds ago must not get by.
+// Current is Find without the cache, for a user's answer and for client authentication. A client
+// that was replaced or deleted seconds ago must not pass.
 func (f *Finder) Current(ctx context.Context, id string) (storage.Client, error) {
 	known, ok := f.Known.(Current)
 	if !ok {
@@ -55,32 +54,31 @@ func (f *Finder) Current(ctx context.Context, id string) (storage.Client, error)
 	return f.found(c, err)
 }
 
-// Fetch resolves a client id that is the URL of a metadata document by reading
-// the document.
+// Fetch finds a client whose id is the URL of a metadata document by fetching the document.
 func (f *Finder) Fetch(ctx context.Context, id string) (storage.Client, error) {
 	c, err := f.Documents.Fetch(ctx, id)
 	return f.found(c, err)
 }
 
-// Vouched reports whether the operator knows a client, so that people need no warning.
+// Vouched reports whether the operator vouches for a client, so that users need no warning.
 func (f *Finder) Vouched(c storage.Client) bool {
 	return c.Operated() || f.Documents != nil && f.Documents.Vouched(c)
 }
 
-// MayFetch reports whether an id is the URL of a document that may be read.
+// MayFetch reports whether an id is the URL of a document that may be fetched.
 func (f *Finder) MayFetch(id string) bool {
 	return f.Documents != nil && (strings.HasPrefix(id, "https://") || strings.HasPrefix(id, "http://"))
 }
 
-// Unfetched is what the error of a resolver is when the document that a client is identified
-// by cannot be had. It does not say why: that could tell strangers what there is inside.
+// Unfetched is implemented by errors for a client metadata document that could not be fetched. The
+// error does not give the reason, which could tell strangers about the internal network.
 type Unfetched interface {
 	error
 	Unfetched()
 }
 
-// found translates what a lookup has found. A protocol error is the resolver's own word
-// to the people who run the client.
+// found returns the protocol error for a failed lookup. A protocol error of the lookup itself is
+// for the client's developers and is passed on.
 func (f *Finder) found(c storage.Client, err error) (storage.Client, error) {
 	var ours *oauth.Error
 	switch {
@@ -97,7 +95,7 @@ func (f *Finder) found(c storage.Client, err error) (storage.Client, error) {
 		return c, oauth.NewError(oauth.InvalidClient,
 			"The client is not known to this authorization server. Register again.").
 			Because(errors.Join(refusal.ErrUnknownClient, err))
-	case err != nil: // the store, or the document that the client is identified by
+	case err != nil: // the store, or the client's metadata document
 		e := oauth.NewError(oauth.TemporarilyUnavailable,
 			"The client cannot be looked up now. Please try again.").Because(err)
 		e.RetryAfter = 2 * time.Second

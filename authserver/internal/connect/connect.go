@@ -1,5 +1,5 @@
-// Package connect has the links by which a person lets a resource server have more of their
-// account at a provider. A token exchange makes them, and the pages at /connect open them.
+// Package connect seals and opens the links that let a user grant a resource server more access to
+// their account at a provider. A token exchange creates them, and the pages at /connect open them.
 package connect
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Request asks a person to let a resource server have more of their account at a provider. It
-// travels sealed in a URL that a tool or a client shows: nothing can be read from it, it gives no
-// access, and only that person can use it, signed in here (RS-200, RS-201, RS-203).
+// Request asks a user to grant a resource server more access to their account at a provider. It is
+// sealed in a URL that a tool or a client shows: nothing can be read from it, it gives no access,
+// and only that user can use it, signed in here (RS-200, RS-201, RS-203).
 type Request struct {
 	UserID   string       `json:"u"`
 	Provider string       `json:"p"`
-	Resource string       `json:"r"` // canonical: who is to get the access
-	Scopes   oauth.Scopes `json:"s"` // as the provider calls them
+	Resource string       `json:"r"` // canonical: the resource server that gets the access
+	Scopes   oauth.Scopes `json:"s"` // with the provider's names
 	Expires  int64        `json:"e"` // seconds since the epoch
 }
 
@@ -28,14 +28,14 @@ const (
 	purpose = "connect"
 )
 
-// Links makes links and opens them.
+// Links seals requests into links and opens them.
 type Links struct {
 	Ring   *secrets.Ring
 	Issuer string
 	Now    func() time.Time
 }
 
-// For returns the request for the scopes that a token of a provider lacks.
+// For returns the request for the scopes that a provider's token lacks.
 func (l *Links) For(t delegation.TokenRequest, missing oauth.Scopes) Request {
 	if len(missing) == 0 {
 		missing = t.Scopes
@@ -43,19 +43,19 @@ func (l *Links) For(t delegation.TokenRequest, missing oauth.Scopes) Request {
 	return Request{t.UserID, t.Provider, t.Resource, missing, l.Now().Add(ttl).Unix()}
 }
 
-// URL is the link to a request.
+// URL returns the link for a request.
 func (l *Links) URL(r Request) string {
 	content, _ := json.Marshal(r) // strings and a number
 	sealed := l.Ring.Seal(purpose, content, nil)
 	return l.Issuer + "/connect/" + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// ErrLink is the answer to a link that is no good.
+// ErrLink is the error for an invalid or expired link.
 var ErrLink = oauth.NewError(oauth.InvalidRequest,
 	"This link is not valid, or more than a quarter of an hour old. Repeat the action in your application to get a new link.")
 
-// Open reads what URL has sealed. When all that is wrong is its age, the
-// request is returned beside the error.
+// Open reads a request that URL has sealed. If it has only expired, Open returns the request
+// together with the error.
 func (l *Links) Open(sealed string) (Request, error) {
 	var r Request
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)

@@ -1,6 +1,6 @@
-// Package decisions takes what resource servers have decided: those in the process of the authorization
-// server one by one, and those in other processes in reports. The steps are those of attempts (OB-01), the
-// calls of tools entries of the audit (OB-04).
+// Package decisions records the decisions of resource servers: of those in this process one by one,
+// of those in other processes from reports. Decisions become steps of attempts (OB-01), and tool
+// calls become entries of the audit log (OB-04).
 package decisions
 
 import (
@@ -22,25 +22,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Store is what is looked up of what a token says, and which reports were taken.
+// Store looks up grants, and records the reports that were accepted.
 type Store interface {
 	storage.Once
 	Grant(ctx context.Context, id string) (storage.Grant, error)
 	Connection(ctx context.Context, userID, id string, now time.Time) (storage.Connection, error)
 }
 
-// Config says what a Taker works with.
+// Config configures a Taker.
 type Config struct {
 	Issuer   string
 	Tokens   *grant.Tokens
 	Store    Store
-	Attempts *attempt.Recorder // nil: none are kept
+	Attempts *attempt.Recorder // nil: no attempts are recorded
 	Audit    *audit.Recorder
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Taker takes decisions. It is safe for concurrent use.
+// Taker records decisions. It is safe for concurrent use.
 type Taker struct {
 	c       Config
 	reports *bounded.Limiter[string] // by client
@@ -49,12 +49,12 @@ type Taker struct {
 // New returns a taker.
 func New(c Config) *Taker { return &Taker{c, bounded.NewLimiter[string](maxClients, c.Now)} }
 
-// youth is how long the first request of a grant is expected. After a restart it is not known which grants
-// have called before.
+// youth is how long the first request of a grant is expected. After a restart, the server does not
+// know which grants have been used before.
 const youth = time.Hour
 
-// Refused takes a request, from an address, that a guard in this process is about to refuse with 401 or 403,
-// and returns the reference by which the operator finds it (OB-02).
+// Refused records a request from an address that a guard in this process is about to refuse with
+// 401 or 403. It returns the reference that identifies it for the operator (OB-02).
 func (t *Taker) Refused(r *http.Request, from netip.Addr, d oauth.Decision) string {
 	d.Reference = attempt.NewReference()
 	presented, issued := t.presented(r, d)
@@ -62,7 +62,7 @@ func (t *Taker) Refused(r *http.Request, from netip.Addr, d oauth.Decision) stri
 	return d.Reference
 }
 
-// Read takes a client that reads, from an address, the RFC 9728 document of a resource.
+// Read records a client that reads the RFC 9728 metadata of a resource, from an address.
 func (t *Taker) Read(r *http.Request, from netip.Addr, resource string) {
 	_, draft := t.c.Attempts.Begin(r, from)
 	taken := attempt.Taken{Kind: attempt.Discovery, Path: r.URL.Path, Keys: attempt.Keys{Resource: resource}}
@@ -70,7 +70,7 @@ func (t *Taker) Read(r *http.Request, from netip.Addr, resource string) {
 	t.c.Attempts.End(draft, taken)
 }
 
-// LetThrough takes the first requests of a grant that a guard in this process has let through.
+// LetThrough records the first requests of a grant that a guard in this process has let through.
 func (t *Taker) LetThrough(d oauth.Decision) {
 	if t.young(d.GrantID) {
 		t.c.Attempts.LetThrough(d)
@@ -82,8 +82,8 @@ func (t *Taker) young(grant string) bool {
 	return ok && t.c.Now().Sub(made) <= youth
 }
 
-// Called takes a call of a tool that a guard in this process knows to have ended: in the audit log alone,
-// since the log of the guard has a line about it.
+// Called records a finished tool call that a guard in this process has reported. It writes only to
+// the audit log, because the guard has logged the call already.
 func (t *Taker) Called(ctx context.Context, c oauth.Call) { t.keep(ctx, c) }
 
 func (t *Taker) keep(ctx context.Context, c oauth.Call, more ...slog.Attr) {
@@ -98,8 +98,8 @@ func (t *Taker) keep(ctx context.Context, c oauth.Call, more ...slog.Attr) {
 	}, more...)...)
 }
 
-// presented is what is known of the token that a guard has refused, and when it was issued: of one with our
-// signature, what it says.
+// presented returns the known facts about a refused token, and when it was issued. It trusts the
+// token's claims only if this server signed it.
 func (t *Taker) presented(r *http.Request, d oauth.Decision) (p attempt.Presented, issued time.Time) {
 	header := r.Header.Get("Authorization")
 	if header == "" {
@@ -118,7 +118,7 @@ func (t *Taker) presented(r *http.Request, d oauth.Decision) (p attempt.Presente
 	return p, time.Unix(claims.IssuedAt, 0)
 }
 
-// state is what became of a token of ours that was refused.
+// state returns why a token of this server was refused.
 func (t *Taker) state(ctx context.Context, d oauth.Decision, claims oauth.AccessTokenClaims) attempt.TokenState {
 	if claims.Expires <= t.c.Now().Unix() {
 		return attempt.TokenExpired
@@ -131,8 +131,8 @@ func (t *Taker) state(ctx context.Context, d oauth.Decision, claims oauth.Access
 	return attempt.TokenActive
 }
 
-// refreshed returns a function that reports whether a grant was given a token after the one that was issued
-// at a time. The store knows, whichever server has done it.
+// refreshed returns a function that reports whether a grant got a token after the given time. It
+// asks the store, because any server may have issued it.
 func (t *Taker) refreshed(grant string, issued time.Time) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		g, err := t.c.Store.Grant(ctx, grant)

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	maxClients = 10_000 // whose reports are counted
-	// oldest is how long ago a resource server may say that something was: later times are this one.
+	maxClients = 10_000 // clients whose reports are counted
+	// oldest is the maximum age of a reported event; older events get this age.
 	oldest = time.Hour
-	// remembered is for how long a report that comes again is known.
+	// remembered is how long a repeated report is recognized.
 	remembered = 24 * time.Hour
 )
 
 var (
-	// reportRate is of the reports of one client, and tellRate of what they tell.
+	// reportRate limits the reports of one client, and tellRate their entries.
 	reportRate = bounded.PerSecond(2, 60)
 	tellRate   = bounded.PerSecond(100, 5000)
 )
@@ -47,11 +47,11 @@ var (
 	tokenID  = regexp.MustCompile(`^[A-Za-z0-9_.~-]{0,100}$`)
 )
 
-const maxTool = 256 // bytes of the name of a tool
+const maxTool = 256 // bytes of a tool's name
 
-// Report takes a report of a client: of decisions and calls of resource servers that the operator has assigned
-// to it, and of those, what its tokens bear out. What is stored says who has reported it. A report that comes
-// again is answered alike, and counts once.
+// Report records a client's report: decisions and calls of resource servers that the operator has
+// assigned to the client, as far as their tokens confirm them. The records name the reporting
+// client. A repeated report gets the same answer and counts once.
 func (t *Taker) Report(ctx context.Context, client storage.Client, text string) (oauth.Reported, error) {
 	var r oauth.Report
 	switch {
@@ -73,8 +73,8 @@ func (t *Taker) Report(ctx context.Context, client storage.Client, text string) 
 	if err != nil {
 		return oauth.Reported{}, err
 	}
-	// Where it is not known whether the store has noted the report, it counts: an entry that the audit has twice
-	// is better than none.
+	// If the store may not have recorded the report's id, the report is accepted: a duplicate audit
+	// entry is better than none.
 	err = t.c.Store.Spend(ctx, "report", client.ID+" "+r.ID, t.c.Now().Add(remembered))
 	if errors.Is(err, storage.ErrSpent) {
 		return oauth.Reported{Repeated: true}, nil
@@ -86,8 +86,8 @@ func (t *Taker) Report(ctx context.Context, client storage.Client, text string) 
 	for _, d := range found.decisions {
 		t.c.Attempts.Reported(client.ID, d.Decision, d.presented, t.refreshed(d.presented.Keys.Grant, d.issued))
 	}
-	// An entry is about the call, and not about the request of the resource server that tells of it: what a call
-	// does not say is not taken from there.
+	// An entry describes the call, not the resource server's reporting request. Missing facts of
+	// the call are not taken from that request.
 	ctx = audit.Within(ctx, audit.NewRequest())
 	for _, c := range found.calls {
 		t.keep(ctx, c, slog.String("reported_by", client.ID))
@@ -96,26 +96,26 @@ func (t *Taker) Report(ctx context.Context, client storage.Client, text string) 
 	return oauth.Reported{Taken: taken, Refused: len(r.Decisions) + len(r.Calls) - taken}, nil
 }
 
-// reported is a decision, and what is known here of the token.
+// reported is a decision with the known facts about its token.
 type reported struct {
 	oauth.Decision
 	presented attempt.Presented
 	issued    time.Time
 }
 
-// findings are what is taken of a report.
+// findings are the accepted parts of a report.
 type findings struct {
 	decisions []reported
 	calls     []oauth.Call
 }
 
-// reading is a report that is held against what is known here.
+// reading is a report that is compared with stored data.
 type reading struct {
 	*Taker
 	client storage.Client
 	sent   time.Time
 	serves map[string]bool           // by resource
-	grants map[string]*storage.Grant // by id; nil: there is none
+	grants map[string]*storage.Grant // by id; nil: not found
 }
 
 func (t *Taker) read(ctx context.Context, client storage.Client, r oauth.Report) (out findings, err error) {
@@ -141,8 +141,8 @@ func (t *Taker) read(ctx context.Context, client storage.Client, r oauth.Report)
 	return out, nil
 }
 
-// decision is what may be kept of a decision. A reference has to be the client's own: it cannot stand for a
-// request here, or at another resource server.
+// decision returns the parts of a decision that may be recorded. A reference must be the client's
+// own: it must not identify a request here or at another resource server.
 func (in *reading) decision(ctx context.Context, d oauth.Decision) (out reported, ok bool, err error) {
 	refused := d.Status == 401 || d.Status == 403
 	if refused != reference.IsOf(d.Reference, in.client.ID) || !refused && d.Status != 0 ||
@@ -165,9 +165,10 @@ func (in *reading) decision(ctx context.Context, d oauth.Decision) (out reported
 	return out, true, err
 }
 
-// presented is what is known of the token of a refused request, by the grant that it names: nothing else in it
-// is believed but when it was issued, and until when. A grant for another resource server says only that: the
-// step is of no attempt, client or person, since the resource server need not have seen such a token.
+// presented returns the known facts about the token of a refused request, from the grant that it
+// names. Of its other claims, only the issue and expiry times are trusted. If the grant is for
+// another resource server, only that fact is returned, without attempt, client or user: the
+// reporting resource server may never have seen such a token.
 func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.Presented, issued time.Time, err error) {
 	if d.Scheme == "" {
 		return attempt.Presented{State: attempt.TokenNone}, issued, nil
@@ -181,7 +182,7 @@ func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.P
 		Issuer: c.Issuer, Expires: c.Expires, IssuedAt: c.IssuedAt, TokenID: c.TokenID, NodeID: c.NodeID,
 		GrantID: c.GrantID, ClientID: c.ClientID, Audience: c.Audience,
 	}
-	if c.GrantID == "" { // of a machine
+	if c.GrantID == "" { // a machine's token
 		ok, err := in.own(ctx, c.Audience)
 		if err != nil || !ok {
 			return p, issued, err
@@ -205,7 +206,7 @@ func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.P
 	return p, time.Unix(c.IssuedAt, 0), nil
 }
 
-// keys are of a grant for one of the resource servers of the client.
+// keys returns the keys of a grant for one of the client's resource servers.
 func (in *reading) keys(ctx context.Context, id string) (attempt.Keys, bool, error) {
 	g, err := in.grant(ctx, id)
 	if err != nil || g == nil {
@@ -215,8 +216,8 @@ func (in *reading) keys(ctx context.Context, id string) (attempt.Keys, bool, err
 	return attempt.Keys{Client: g.ClientID, Person: g.UserID, Grant: g.ID}, ok, err
 }
 
-// call leaves of a call what may be kept, and reports whether it is of a resource server of the client: of a
-// grant for that one, which says whose it is, or of a machine.
+// call cleans a call, and reports whether it belongs to a resource server of the client. The call's
+// grant determines the user; a machine's call has no grant.
 func (in *reading) call(ctx context.Context, c *oauth.Call) (bool, error) {
 	if c.Issuer != in.c.Issuer || !word.MatchString(c.Outcome) || !tokenID.MatchString(c.TokenID) || c.Tool == "" ||
 		len(c.Tool) > maxTool || len(c.ClientID) > maxTool || len(c.Subject) > maxTool ||
@@ -266,7 +267,7 @@ func (in *reading) grant(ctx context.Context, id string) (*storage.Grant, error)
 	return in.grants[id], nil
 }
 
-// when is a time of the resource server by the clock of this one.
+// when converts a time of the resource server to this server's clock.
 func (in *reading) when(at time.Time) time.Time {
 	return in.c.Now().Add(-min(max(in.sent.Sub(at), 0), oldest))
 }

@@ -10,24 +10,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// How many requests may begin: it takes no sign-in, and each leaves a row, those of devices for an
-// hour and ten minutes.
+// Limits of new requests. They need no sign-in, and each leaves a row; the row of a device stays
+// for an hour and ten minutes.
 const (
 	ofNetwork = 2  // a second
 	inTotal   = 20 // a second
-	burst     = 30 // times that at once
+	burst     = 30 // times the rate, at once
 	networks  = 10_000
-	everybody = "" // the key of all requests; no network is named so
+	everybody = "" // the key of all requests; not a valid network
 )
 
-// beginnings limits how many requests begin.
+// beginnings limits new requests.
 type beginnings struct{ *allowance.Limiter }
 
 func newBeginnings(l *allowance.Limits, purpose string) beginnings {
 	return beginnings{l.Limiter(purpose, networks)}
 }
 
-// take makes room for one more, or refuses it in the given words.
+// take counts one request, or returns an error with the given text if a limit is reached.
 func (b beginnings) take(ctx context.Context, from []string, refusal string) error {
 	draws := []allowance.Draw{drawOf(everybody, inTotal)}
 	for place, name := range from {

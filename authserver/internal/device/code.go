@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// alphabet is that of user codes: consonants, of which no two look alike and which make no words
-// (RFC 8628 §6.1).
+// alphabet contains the characters of user codes: consonants that do not look alike and form no
+// words (RFC 8628 §6.1).
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
-// codeLength gives 34 bits, of which a limited number of guesses finds nothing in ten minutes.
+// codeLength gives 34 bits. The permitted number of guesses in ten minutes does not find a code.
 const codeLength = 8
 
-// digits begin the code of a browser that is to be signed in, so that it is never one of a device:
-// these have letters alone. No two look alike.
+// digits begin the code of a browser, so that it never equals a device's code, which has only
+// letters. No two look alike.
 const digits = "2345679"
 
-// newSignInCode returns a random code of a browser, as it is compared: 33 bits.
+// newSignInCode returns a random code for a browser in canonical form: 33 bits.
 func newSignInCode() string {
 	digit, err := rand.Int(rand.Reader, big.NewInt(int64(len(digits))))
 	if err != nil {
@@ -26,13 +26,13 @@ func newSignInCode() string {
 	return digits[digit.Int64():][:1] + newUserCode()[1:]
 }
 
-// IsSignIn reports whether what was typed looks like the code of a browser.
+// IsSignIn reports whether a typed text looks like the code of a browser.
 func IsSignIn(typed string) bool {
 	code := Read(typed)
 	return code != "" && strings.Contains(digits, code[:1])
 }
 
-// newUserCode returns a random user code, as it is compared.
+// newUserCode returns a random user code in canonical form.
 func newUserCode() string {
 	const fair = 256 - 256%len(alphabet)
 	code := make([]byte, 0, codeLength)
@@ -48,7 +48,7 @@ func newUserCode() string {
 	return string(code)
 }
 
-// Show returns a user code as people are shown it: two groups of four.
+// Show returns a user code as displayed: two groups of four.
 func Show(code string) string {
 	if len(code) != codeLength {
 		return code
@@ -56,8 +56,8 @@ func Show(code string) string {
 	return code[:codeLength/2] + "-" + code[codeLength/2:]
 }
 
-// Read returns a user code that was typed, as it is compared: without regard to case, and to
-// what stands between its letters (RFC 8628 §6.1). "" when it cannot be one.
+// Read returns a typed user code in canonical form, without case and separators (RFC 8628 §6.1). It
+// returns "" if the text cannot be a code.
 func Read(typed string) string {
 	code := strings.Map(func(r rune) rune {
 		switch {

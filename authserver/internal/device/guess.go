@@ -13,35 +13,36 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Guesser is a person who types a code: they have signed in, so that a stranger guesses nothing.
+// Guesser is a user who types a code. Typing codes requires a sign-in, so that strangers cannot
+// guess.
 type Guesser struct {
 	UserID   string
-	Networks []string // where they are, the smallest first
+	Networks []string // the user's networks, smallest first
 }
 
-// ErrWrong: no request waits under a code.
+// ErrWrong reports that no request waits under a code.
 var ErrWrong = errors.New("device: no request waits under this code")
 
-// ErrThrottled: there were too many wrong codes. No code is looked up for a while.
+// ErrThrottled reports that there were too many wrong codes. No code is looked up for a while.
 var ErrThrottled = errors.New("device: too many wrong codes")
 
-// Window is for how long wrong codes count.
+// Window is how long wrong codes count.
 const Window = 15 * time.Minute
 
-// How many wrong codes are free within the window (RFC 8628 §5.1, AS-240). A code counts against its
-// person when it is typed, so that a burst does not pass, and is given back only when it is right or was
-// not looked up: a right code forgives no wrong one, since a guesser has right codes of their own
-// requests. The other limits are shared by many people, so they stop only a person who has typed
-// `spared` wrong codes of their own. docs/threat-model.md has the figures.
+// Permitted wrong codes within the window (RFC 8628 §5.1, AS-240). A code counts against its user
+// when it is typed, so that concurrent guesses count. The count is reduced only if the code is
+// right or was not looked up. A right code does not clear wrong ones, because an attacker has right
+// codes of their own requests. The other limits are shared by many users, so they stop only a user
+// who has typed more than `spared` wrong codes. docs/threat-model.md has the calculation.
 const (
 	wrongOfPerson  = 10
-	spared         = 3 // of a person, whatever others have typed
+	spared         = 3 // per user, whatever others have typed
 	wrongOfNetwork = 50
 	wrongOfPrefix  = 20 // of codes with the same first half
 	wrongInTotal   = 1000
 )
 
-// limit is a key with the wrong codes that are free under it.
+// limit is a key and its number of permitted wrong codes.
 type limit struct {
 	key  storage.Hash
 	free int
@@ -51,7 +52,7 @@ func key(parts ...string) storage.Hash {
 	return sha256.Sum256([]byte("device codes\x00" + strings.Join(parts, "\x00")))
 }
 
-// limits are those that people share.
+// limits returns the limits that users share.
 func limits(code string, g Guesser) []limit {
 	out := []limit{
 		{key("prefix", code[:codeLength/2]), wrongOfPrefix},
@@ -63,22 +64,22 @@ func limits(code string, g Guesser) []limit {
 	return out
 }
 
-// guesses slows down people who guess codes, of devices and of browsers alike.
+// guesses limits guesses of codes, for devices and browsers together.
 type guesses struct {
 	store storage.Failures
 	audit *audit.Recorder
 	now   func() time.Time
 }
 
-// look looks up a code that was typed; what is not found is a guess. Its error is ErrWrong,
+// look looks up a typed code; an unknown code counts as a guess. Its error is ErrWrong,
 // ErrThrottled or an *oauth.Error.
 func (q guesses) look(ctx context.Context, code string, g Guesser, up func() error) error {
 	if code == "" {
-		return ErrWrong // a typing error finds nothing out
+		return ErrWrong // a typing error is not a guess
 	}
 	person, shared := key("person", g.UserID), limits(code, g)
 	switch err := q.enter(ctx, person, shared); {
-	case errors.Is(err, ErrThrottled): // no code was looked up: it was neither wrong nor right
+	case errors.Is(err, ErrThrottled): // the code was not looked up
 		if back := q.back(ctx, person); back != nil {
 			return back
 		}
@@ -96,7 +97,7 @@ func (q guesses) look(ctx context.Context, code string, g Guesser, up func() err
 	return q.back(ctx, person)
 }
 
-// back takes a code from the count of a person.
+// back reduces the count of a user by one.
 func (q guesses) back(ctx context.Context, person storage.Hash) error {
 	if err := q.store.ReturnTry(ctx, person); err != nil {
 		return refusal.Unavailable(err)
@@ -104,7 +105,8 @@ func (q guesses) back(ctx context.Context, person storage.Hash) error {
 	return nil
 }
 
-// waiting is the answer to the look-up of a code that was found before: no guess.
+// waiting returns the error of looking up a code that was found before, which does not count as a
+// guess.
 func waiting(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -115,7 +117,7 @@ func waiting(err error) error {
 	return nil
 }
 
-// enter counts a code as a wrong one of the person, until it turns out to be right.
+// enter counts a code as wrong for the user until it turns out to be right.
 func (q guesses) enter(ctx context.Context, person storage.Hash, shared []limit) error {
 	n, err := q.store.RecordFailure(ctx, person, q.now(), Window)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// asking are requests of devices in a store, of which one waits under a code.
+// asking is a store of device requests for tests.
 type asking struct {
 	*Requests
 	t   *testing.T
@@ -35,7 +35,7 @@ func newAsking(t *testing.T) *asking {
 	return a
 }
 
-// waits stores a request, and returns its code.
+// waits stores a request and returns its code.
 func (a *asking) waits() string {
 	a.t.Helper()
 	code, err := a.put(a.t.Context(), storage.Device{
@@ -48,7 +48,7 @@ func (a *asking) waits() string {
 	return code
 }
 
-// wantFind looks up a code for a person in a network.
+// wantFind looks up a code for a user in a network.
 func (a *asking) wantFind(who, network, code string, want error) {
 	a.t.Helper()
 	_, err := a.Find(a.t.Context(), code, Guesser{UserID: who, Networks: []string{network}})
@@ -57,7 +57,7 @@ func (a *asking) wantFind(who, network, code string, want error) {
 	}
 }
 
-// guess has a person type n wrong codes of the same first half, and says how many were looked up.
+// guess types n wrong codes with the same first half, and returns how many were looked up.
 func (a *asking) guess(who, network, half string, n int) (looked int) {
 	a.t.Helper()
 	for i := range n {
@@ -73,7 +73,7 @@ func (a *asking) guess(who, network, half string, n int) (looked int) {
 	return looked
 }
 
-// AS-240: a person who guesses begins requests of their own, and knows their codes.
+// AS-240: an attacker can begin requests and therefore knows right codes.
 func TestRightCodesForgiveNoGuesses(t *testing.T) {
 	a := newAsking(t)
 	looked := 0
@@ -93,7 +93,7 @@ func TestRightCodesForgiveNoGuesses(t *testing.T) {
 	a.wantFind("mallory", "10.1.2.0/24", a.waits(), nil)
 }
 
-// AS-240: right codes cost nothing, however many they are.
+// AS-240: right codes do not count, however many there are.
 func TestRightCodesAreNoGuesses(t *testing.T) {
 	a := newAsking(t)
 	for range 3 * wrongOfPerson {
@@ -101,7 +101,7 @@ func TestRightCodesAreNoGuesses(t *testing.T) {
 	}
 }
 
-// AS-240: a code that was not looked up, since there were too many wrong ones, counts as none.
+// AS-240: a code that was not looked up because of the limit does not count.
 func TestCodesOverTheLimitAreNoGuesses(t *testing.T) {
 	a := newAsking(t)
 	a.guess("alice", "10.1.2.0/24", "BBBB", wrongOfPerson)
@@ -114,7 +114,7 @@ func TestCodesOverTheLimitAreNoGuesses(t *testing.T) {
 	}
 }
 
-// AS-240: the limits that people share hold those who guess, and stop no other person.
+// AS-240: the shared limits stop an attacker, and no other user.
 func TestGuessersStopNoOtherPerson(t *testing.T) {
 	halves := func(i int) string { return "BB" + string([]byte{alphabet[i/20], alphabet[i%20]}) }
 	networks := func(i int) string { return fmt.Sprint("net", i) }

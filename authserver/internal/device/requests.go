@@ -1,13 +1,12 @@
-// Package device has what people decide on another device than the one that asks: the requests of
-// devices without a browser (RFC 8628), and of browsers that are to be signed in (PE-15). It gives
-// them their codes, and finds them again by what a person types elsewhere. It knows the store and
-// no HTTP.
+// Package device handles requests that users decide on another device: of devices without a browser
+// (RFC 8628), and of browsers to sign in (PE-15). It creates their codes, and finds a request by
+// the code that a user types. It uses the store, and no HTTP.
 //
-//	code.go      their codes
-//	requests.go  a device asks
-//	signin.go    a browser asks
-//	begin.go     how many may ask
-//	guess.go     a person types a code, or guesses one
+//	code.go      codes
+//	requests.go  requests of devices
+//	signin.go    requests of browsers
+//	begin.go     limits of new requests
+//	guess.go     typed codes, and limits of guesses
 package device
 
 import (
@@ -29,40 +28,40 @@ import (
 )
 
 const (
-	// TTL is how long a person has to decide.
+	// TTL is how long a request may be decided.
 	TTL = 10 * time.Minute
 	// Interval is how long a device waits between two polls (RFC 8628 §3.2).
 	Interval = 5 * time.Second
 
 	codePrefix = "mcpdc_" // of a device code
-	codeTries  = 8        // until a user code is free
+	codeTries  = 8        // to find an unused user code
 )
 
-// Config is what Requests are made of.
+// Config configures Requests.
 type Config struct {
 	Store   Store
 	Catalog *catalogue.Catalogue
-	// MAC hides user codes, which are short, from those who read the database.
+	// MAC hides user codes, which are short, from readers of the database.
 	MAC    func(code string) storage.Hash
 	Limits *allowance.Limits
 	Audit  *audit.Recorder
 	Now    func() time.Time
 }
 
-// Store is what Requests need of the store.
+// Store lists the storage methods that Requests uses.
 type Store interface {
 	storage.Devices
 	storage.Failures
 }
 
-// Requests are the requests of devices. It is safe for concurrent use.
+// Requests handles the requests of devices. It is safe for concurrent use.
 type Requests struct {
 	Config
 	begun   beginnings
 	guesses guesses
 }
 
-// New returns the requests in a store.
+// New returns a Requests.
 func New(c Config) *Requests {
 	return &Requests{
 		Config:  c,
@@ -71,18 +70,18 @@ func New(c Config) *Requests {
 	}
 }
 
-// Ask is a device authorization request (RFC 8628 §3.1) of a client that has authenticated.
+// Ask is a device authorization request (RFC 8628 §3.1) of an authenticated client.
 type Ask struct {
 	Scopes    oauth.Scopes
 	Resources []string      // RFC 8707 §2
-	MaxAge    time.Duration // how long ago at most the person has proved who they are; negative: at any time
-	ACR       string        // how well, "" for any way
-	Agent     string        // what the device calls itself
-	Address   string        // where it asks from
-	Networks  []string      // the same, as it is counted
+	MaxAge    time.Duration // maximum age of the user's authentication; negative: any
+	ACR       string        // required authentication context class, or ""
+	Agent     string        // name that the device sends
+	Address   string        // source address
+	Networks  []string      // its networks, for the limits
 }
 
-// Begun is the answer (RFC 8628 §3.2).
+// Begun is the response (RFC 8628 §3.2).
 type Begun struct {
 	DeviceCode, UserCode string
 	ExpiresIn, Interval  time.Duration
@@ -126,7 +125,7 @@ func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Beg
 	return Begun{code, Show(userCode), TTL, Interval}, nil
 }
 
-// put stores a request under a user code that is free.
+// put stores a request with an unused user code.
 func (q *Requests) put(ctx context.Context, d storage.Device) (userCode string, err error) {
 	for range codeTries {
 		userCode = newUserCode()
@@ -138,7 +137,7 @@ func (q *Requests) put(ctx context.Context, d storage.Device) (userCode string, 
 	return userCode, err
 }
 
-// Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
+// Find returns the request for a typed code. Its error is ErrWrong, ErrThrottled or an
 // *oauth.Error.
 func (q *Requests) Find(ctx context.Context, typed string, g Guesser) (d storage.Device, err error) {
 	code := Read(typed)
@@ -149,13 +148,14 @@ func (q *Requests) Find(ctx context.Context, typed string, g Guesser) (d storage
 	return d, err
 }
 
-// Waiting is Find for a code that was found before: no guess.
+// Waiting is Find for a code that was found before. It does not count as a guess.
 func (q *Requests) Waiting(ctx context.Context, code string) (storage.Device, error) {
 	d, err := q.Store.DeviceByUserCode(ctx, q.MAC(Read(code)), q.Now())
 	return d, waiting(err)
 }
 
-// Deny decides a request against it. storage.ErrSpent when it was decided before; storage.ErrExpired.
+// Deny denies a request. It returns storage.ErrSpent if the request was decided before, or
+// storage.ErrExpired.
 func (q *Requests) Deny(ctx context.Context, d storage.Device) error {
 	err := q.Store.DenyDevice(ctx, d.Code, q.Now())
 	if err == nil || errors.Is(err, storage.ErrSpent) || errors.Is(err, storage.ErrExpired) {

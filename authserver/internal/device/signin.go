@@ -16,20 +16,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// SignInTTL is how long a person has to sign in a browser from another device (PE-15).
+// SignInTTL is how long a user may sign a browser in from another device (PE-15).
 const SignInTTL = 5 * time.Minute
 
-// BrowserRequestStore is what BrowserRequests need of the store.
+// BrowserRequestStore lists the storage methods that BrowserRequests uses.
 type BrowserRequestStore interface {
 	storage.RemoteSignIns
 	storage.Failures
 }
 
-// BrowserRequests are the requests of browsers that are to be signed in by a person on another device.
-// It is safe for concurrent use.
+// BrowserRequests handles the requests of browsers to be signed in from another device. It is safe
+// for concurrent use.
 type BrowserRequests struct {
 	Store BrowserRequestStore
-	// MAC hides what is short from those who read the database.
+	// MAC hides short codes from readers of the database.
 	MAC    func(purpose, code string) storage.Hash
 	Limits *allowance.Limits
 	Audit  *audit.Recorder
@@ -40,13 +40,13 @@ type BrowserRequests struct {
 	guesses guesses
 }
 
-// How often a browser is told what a person has decided; pages ask every few seconds.
+// Limits of a browser's polls for the decision. Pages poll every few seconds.
 const (
 	answers = 1  // a second
-	atOnce  = 10 // as many, and those of all tabs
+	atOnce  = 10 // burst, for all tabs together
 )
 
-// NewBrowserRequests returns the requests in a store.
+// NewBrowserRequests returns a BrowserRequests.
 func NewBrowserRequests(s BrowserRequests) *BrowserRequests {
 	s.begun, s.guesses = newBeginnings(s.Limits, "sign-ins of browsers"), guesses{s.Store, s.Audit, s.Now}
 	s.asked = bounded.NewLimiter[string](networks, s.Now)
@@ -55,19 +55,19 @@ func NewBrowserRequests(s BrowserRequests) *BrowserRequests {
 
 // Browser is a browser that asks to be signed in.
 type Browser struct {
-	Agent    string   // its name, in words
-	Address  string   // where it asks from
-	Networks []string // the same, as it is counted
+	Agent    string   // its readable name
+	Address  string   // source address
+	Networks []string // its networks, for the limits
 }
 
-// Asked is a request as the browser that asks holds it.
+// Asked is a request in the form that the browser keeps.
 type Asked struct {
 	Secret  string `json:"s"`
 	Code    string `json:"c"`
 	Expires int64  `json:"e"` // seconds since the epoch
 }
 
-// Hash is the secret as it is stored.
+// Hash returns the stored form of the secret.
 func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
 
 // Begin stores the request of a browser. Its error is an *oauth.Error.
@@ -96,15 +96,15 @@ func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
 
 func (q *BrowserRequests) hash(code string) storage.Hash { return q.MAC("remote sign-in code", code) }
 
-// Number returns the two digits that a waiting browser shows beside its code. No link and no picture
-// holds them, so a person who was sent one of these does not know them.
+// Number returns the two digits that a waiting browser shows beside its code. Links and pictures do
+// not contain them, so a user who only received one of these does not know them.
 func (q *BrowserRequests) Number(code string) string {
 	h := q.MAC("remote sign-in number", Read(code))
 	return strconv.FormatUint(10+binary.BigEndian.Uint64(h[:])%90, 10)
 }
 
-// Held returns the request of the browser that asks. It returns ErrWrong when the browser has no request
-// that waits, ErrThrottled for a browser that asks too often, or an *oauth.Error.
+// Held returns the request of a browser. It returns ErrWrong if the browser has no waiting request,
+// ErrThrottled if it polls too often, or an *oauth.Error.
 func (q *BrowserRequests) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
 	if a.Expires <= q.Now().Unix() {
 		return storage.RemoteSignIn{}, ErrWrong
@@ -117,7 +117,7 @@ func (q *BrowserRequests) Held(ctx context.Context, a Asked) (storage.RemoteSign
 	return r, waiting(err)
 }
 
-// Find returns the request that waits under a code that was typed. ErrWrong; ErrThrottled; an
+// Find returns the request for a typed code. Its error is ErrWrong, ErrThrottled or an
 // *oauth.Error.
 func (q *BrowserRequests) Find(ctx context.Context, typed string, g Guesser) (r storage.RemoteSignIn, err error) {
 	code := Read(typed)
@@ -128,14 +128,13 @@ func (q *BrowserRequests) Find(ctx context.Context, typed string, g Guesser) (r 
 	return r, err
 }
 
-// Approve has the browser of a request be signed in by the session that approves. Its error is
-// ErrSignedOut when that has ended, ErrWrong when the request was decided or has expired, or an
-// *oauth.Error.
+// Approve lets the approving session sign in the browser of a request. It returns ErrSignedOut if
+// the session has ended, ErrWrong if the request was decided or has expired, or an *oauth.Error.
 func (q *BrowserRequests) Approve(ctx context.Context, secret, approver storage.Hash) error {
 	return q.decide(ctx, secret, &approver)
 }
 
-// Deny decides a request against its browser. Its errors are those of Approve.
+// Deny denies a browser's request. Its errors are the same as for Approve.
 func (q *BrowserRequests) Deny(ctx context.Context, secret storage.Hash) error {
 	return q.decide(ctx, secret, nil)
 }
@@ -144,13 +143,13 @@ func (q *BrowserRequests) decide(ctx context.Context, secret storage.Hash, appro
 	return decided(q.Store.DecideRemoteSignIn(ctx, secret, approver, q.Now()))
 }
 
-// Collect begins the session of a browser whose request was approved, once. Its errors are those of
-// Approve.
+// Collect begins the session of a browser whose request was approved, once. Its errors are the same
+// as for Approve.
 func (q *BrowserRequests) Collect(ctx context.Context, a Asked, s storage.Session) error {
 	return decided(q.Store.CollectRemoteSignIn(ctx, a.Hash(), s, q.Now()))
 }
 
-// ErrSignedOut: the session that approves, or has approved, has ended.
+// ErrSignedOut reports that the approving session has ended.
 var ErrSignedOut = errors.New("device: the session that approves has ended")
 
 func decided(err error) error {
@@ -165,7 +164,7 @@ func decided(err error) error {
 	return refusal.Unavailable(err)
 }
 
-// Waiting is Find for a code that was found before: no guess.
+// Waiting is Find for a code that was found before. It does not count as a guess.
 func (q *BrowserRequests) Waiting(ctx context.Context, code string) (storage.RemoteSignIn, error) {
 	r, err := q.Store.RemoteSignInByCode(ctx, q.hash(Read(code)), q.Now())
 	return r, waiting(err)

@@ -89,7 +89,7 @@ func (b *Browsers) Owed(ctx context.Context, v storage.Visit, act Act) error {
 }
 
 // Acting returns the browser's user if their session may perform an act. Otherwise it returns the
-// error of Owed, or ErrProve if nobody is signed in.
+// error of Owed, or ErrProve without a session.
 func (b *Browsers) Acting(ctx context.Context, token storage.Hash, act Act) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {

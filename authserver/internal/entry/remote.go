@@ -139,7 +139,7 @@ func (s *RemoteSignIns) Await(ctx context.Context, a Awaited, from string, mint 
 }
 
 // notProved is the ProvedAt of a session that another device approved. The user has not
-// authenticated in it: whoever uses the browser must not be able to change the user's
+// authenticated in it: a person at this browser must not be able to change the user's
 // authentication methods.
 var notProved = time.UnixMilli(1)
 

@@ -28,8 +28,8 @@ type Unfinished struct {
 	Sealed string `json:"w,omitempty"` // for a passkey, by package ways
 }
 
-// SecondFactor is the page where a user continues a sign-in. There is no session yet, or the
-// existing one is not sufficient.
+// SecondFactor is the page where a user continues a sign-in. A session does not exist yet, or is
+// not sufficient.
 type SecondFactor struct {
 	Form     Unfinished
 	Username string

@@ -48,7 +48,7 @@ func (issue) step()   {}
 func (changed) step() {}
 
 // approve turns an approval into a code. In the same statement, the store checks that the session
-// is live and belongs to the user who was asked, and that the client is the one that was shown.
+// is live and belongs to the asked user, and that the client has not changed.
 func (f *Flow) approve(ctx context.Context, a Approval) Step {
 	response, err := f.Protocol.Issue(ctx, a)
 	switch {
@@ -174,7 +174,7 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 
 // stands returns the request of an approval that still counts, or the step to take instead. If the
 // session has ended, the user signs in again. If the client or the request has changed, the user is
-// asked again. If the client was deleted, a page says so.
+// asked again. If the client was deleted, a page reports it.
 func (f *Flow) stands(ctx context.Context, x Examined, yes answer, by Approver) (Valid, Step) {
 	switch x := x.(type) {
 	case Invalid:

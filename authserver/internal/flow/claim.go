@@ -23,8 +23,8 @@ type ClaimForm struct {
 }
 
 // askClaim asks whether the account that the provider returned belongs to the user before it is
-// linked. The browser may be signed in at the provider with another person's account, and that
-// person could then sign in here as this user (RFC 6749 §10.12).
+// linked. The browser may be signed in at the provider as someone else, who could then sign in here
+// as this user (RFC 6749 §10.12).
 func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p Payload, token storage.Hash) Step {
 	c := ClaimForm{
 		Ticket:   r.Claim.Ticket,
@@ -44,7 +44,7 @@ func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p P
 }
 
 // Claim carries out a user's answer. A user without a recent authentication is asked for one first:
-// nothing is linked, and they begin again.
+// no account is linked, and they begin again.
 func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
 	if _, err := s.Flow.Browsers.VisitOf(ctx, c.Session, c.UserID); err != nil {
 		return Fail{Err: err}

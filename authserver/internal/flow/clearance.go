@@ -27,7 +27,7 @@ type needed struct {
 	Unproved error
 }
 
-// named returns the tool call approval for which the client sent this user here.
+// named returns the tool call approval that the client sent this user here for.
 func (f *Flow) named(ctx context.Context, r Request, userID string) (*storage.Clearance, error) {
 	if r.Clearance == "" || userID == "" { // a user who answers a form is not known yet; Consent checks it
 		return nil, nil
@@ -53,7 +53,7 @@ func (n needed) waitsForPerson() bool { return n.waits() && n.By == oauth.Cleara
 
 func (n needed) refused() bool { return n.Clearance != nil && n.State == storage.ClearanceRefused }
 
-// proof returns the step in which a user authenticates for a tool call approval, or nil. It comes
+// proof returns the step where a user authenticates for a tool call approval, or nil. It comes
 // before the consent page, which would otherwise be shown twice.
 func (f *Flow) proof(x Valid) Step {
 	to := entry.Destination{Query: x.Request.Query}
@@ -67,8 +67,8 @@ func (f *Flow) proof(x Valid) Step {
 	return nil
 }
 
-// askClearance returns the step after consent in which a user decides about the call, or learns who
-// decides. It returns nil if there is nothing to show.
+// askClearance returns the step after consent where a user decides about the call, or learns who
+// decides. It returns nil if no page is needed.
 func askClearance(r Request, n needed, session storage.Hash, approved *Consented) Step {
 	if !n.waits() || n.By != oauth.ClearanceByPerson && (r.Told || slices.Contains(r.Prompt, "none")) {
 		return nil

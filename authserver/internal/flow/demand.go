@@ -34,9 +34,9 @@ var (
 		"This needs a recent sign-in, and your provider does not say when you signed in.")
 )
 
-// lacking returns the step in which the user adds the authentication that their session lacks, or
-// nil. A second factor that policy requires comes first. It returns an error if no authentication
-// can meet the requirement.
+// lacking returns the step where the user adds the authentication that their session lacks, or nil.
+// A second factor that policy requires comes first. It returns an error if no authentication can
+// meet the requirement.
 func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time) (Step, error) {
 	want, s := x.Request.demand(granted), x.Visit.Session
 	proof := policy.Proof{ACR: ways.ACR(s.Methods), At: s.AuthTime}

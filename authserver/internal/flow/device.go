@@ -112,8 +112,8 @@ func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v 
 	}
 }
 
-// examine returns the request with the scopes that the user may give a device, for the current
-// client and MCP server, or the step that ends the request.
+// examine returns the request with the scopes that the user may give a device, or the step that
+// ends the request. It uses the current client and MCP server.
 func (d *Devices) examine(ctx context.Context, code string, found storage.Device, v *storage.Visit) (Request, Step) {
 	client, err := d.Flow.fetching(d.Flow.Clients.Current, known(*v))(ctx, found.ClientID)
 	if err != nil {

@@ -97,8 +97,8 @@ func (f *Flow) authorize(ctx context.Context, p form.Params, token storage.Hash,
 	return step
 }
 
-// ask shows the page on which users decide about a request in its current form, whatever they
-// approved before.
+// ask shows the page for a decision about a request in its current form, whatever the user approved
+// before.
 func (f *Flow) ask(ctx context.Context, query form.Query, token storage.Hash) Step {
 	who := f.browser(token)
 	x := f.Examine(ctx, form.New(query.AskingAgain().Values()), f.fetching(f.Clients.Current, who), who)

@@ -17,7 +17,7 @@ type StartPage struct {
 
 // Home is the content of the start page.
 type Home struct {
-	Visit     *storage.Visit // nil: nobody is signed in
+	Visit     *storage.Visit // nil: not signed in
 	Resources []storage.Resource
 	EndNotice string
 }

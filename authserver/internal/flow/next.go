@@ -90,7 +90,7 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	}}
 }
 
-// signIn returns the step in which a user signs in for a request: at the chosen provider, or on the
+// signIn returns the step where a user signs in for a request: at the chosen provider, or on the
 // page with the choice.
 func signIn(x Valid) Step {
 	r := x.Request
@@ -137,8 +137,8 @@ func mustChoose(r Request, v *storage.Visit) bool {
 }
 
 // comesToAlias reports whether the user approves this client for the first time at an alias of an
-// MCP server. Aliases exist to connect as another user, and the signed-in user is often the one of
-// the main resource. If a client falsely claims that the user has chosen, the consent page still
+// MCP server. Aliases exist to connect as another user, and the signed-in user is often the main
+// resource's user. If a client falsely claims that the user has chosen, the consent page still
 // names the account.
 func comesToAlias(r Request, v *storage.Visit) bool {
 	return r.Resource.AliasOf != "" && v.Consented == nil && !r.Chosen
@@ -159,10 +159,10 @@ func mustConsent(r Request, v *storage.Visit) bool {
 }
 
 // anyProgramCouldAsk reports whether every program on the user's computer could make this request
-// and receive the response. The id of a metadata document is public, an operator's client id is in
-// its manual, and any program can take a loopback port or a private-use scheme. Users are asked
-// about such clients each time (RFC 8252 §8.6, OAuth 2.1 §7.3.1). A dynamically registered id is
-// known to one installation only.
+// and receive the response. A metadata document's id is public, and an operator's client id is in
+// its manual. Any program can take a loopback port or a private-use scheme. Users are asked about
+// such clients each time (RFC 8252 §8.6, OAuth 2.1 §7.3.1). A dynamically registered id is known to
+// one installation only.
 func anyProgramCouldAsk(r Request) bool {
 	published := r.Client.Source == storage.SourceCIMD || r.Client.Operated()
 	return published && r.Client.Public() && onOneComputer(r.Identified)

@@ -101,7 +101,7 @@ type Invalid struct {
 	Err   error
 }
 
-// Unclear is a request for which the browser's session could not be read.
+// Unclear is a request that failed because the browser's session could not be read.
 type Unclear struct {
 	To  Identified
 	Err error
@@ -126,7 +126,7 @@ type Valid struct {
 	Confirmed bool
 	// Clearance is the tool call approval that the request names, if it belongs to this user.
 	Clearance needed
-	// Proof is the step in which the user authenticates for Clearance; nil: nothing is missing.
+	// Proof is the step where the user authenticates for Clearance; nil: not needed.
 	Proof Step
 }
 

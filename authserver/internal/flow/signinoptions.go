@@ -44,9 +44,8 @@ func (w *SignInOptions) Several(password bool) bool {
 	return n > 1 || password && n > 0
 }
 
-// pick returns the provider for a sign-in: the one that the user asked for, or the one that the
-// client's login hint leads to. It returns "" for the page with the choice. Unknown providers are
-// ignored.
+// pick returns the provider for a sign-in: the requested one, or the one for the client's login
+// hint. It returns "" for the page with the choice. Unknown providers are ignored.
 func (w *SignInOptions) pick(asked, routed string) string {
 	if all := w.Providers(); len(all) == 1 && !w.Several(w.Password) {
 		return all[0].ID

@@ -18,10 +18,10 @@ type Step interface{ step() }
 // also continues to the user's destination afterwards.
 type SignInStep struct{ entry.Step }
 
-// ChooseAccount is the page on which a signed-in user chooses the account to continue with.
+// ChooseAccount is the page where a signed-in user chooses the account to continue with.
 type ChooseAccount struct{ Request Request }
 
-// AskConsent is the page on which a signed-in user decides about a request.
+// AskConsent is the page where a signed-in user decides about a request.
 type AskConsent struct {
 	Request Request
 	Visit   storage.Visit
@@ -34,7 +34,7 @@ func (a AskConsent) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
-// AskClearance is the page on which a user approves or denies a tool call. If someone else decides,
+// AskClearance is the page where a user approves or denies a tool call. If someone else decides,
 // the page names them and lets the user continue.
 type AskClearance struct {
 	Request  Request
@@ -43,7 +43,7 @@ type AskClearance struct {
 	Approved *Consented   // nil: no consent page was needed
 }
 
-// AskBeforeProvider is the page on which a user decides about a request before they sign in at a
+// AskBeforeProvider is the page where a user decides about a request before they sign in at a
 // provider. Until then, the server stores nothing and sends nothing.
 type AskBeforeProvider struct {
 	Request       Request
@@ -125,7 +125,7 @@ type AskClaim struct {
 	Username string
 }
 
-// AskConnect is the page on which a user grants a resource server more access to their account at a
+// AskConnect is the page where a user grants a resource server more access to their account at a
 // provider.
 type AskConnect struct {
 	Form     ConnectForm
@@ -135,14 +135,14 @@ type AskConnect struct {
 	Visit    storage.Visit
 }
 
-// EnterDeviceCode is the page on which a user types the code that a device shows. Err reports why a
+// EnterDeviceCode is the page where a user types the code that a device shows. Err reports why a
 // typed code was refused: device.ErrWrong or device.ErrThrottled.
 type EnterDeviceCode struct {
 	Code string // as typed, or from a link; "" at first
 	Err  error
 }
 
-// AskDevice is the page on which a signed-in user decides about the request of a device.
+// AskDevice is the page where a signed-in user decides about the request of a device.
 type AskDevice struct {
 	Form          DeviceForm
 	Request       Request

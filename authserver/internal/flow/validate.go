@@ -43,7 +43,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, err
 	}
 	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
-	// a client that is told to request an unknown scope returns again and again
+	// clients that are advised to request an unknown scope return again and again
 	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
 		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}

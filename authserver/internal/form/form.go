@@ -1,5 +1,5 @@
-// Package form has the parameters of an OAuth request under the rules that are common to all
-// of them. Reading a request is for the edge.
+// Package form applies the rules that are common to the parameters of all OAuth requests. The edge
+// reads the requests.
 package form
 
 import (
@@ -12,17 +12,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Params are the parameters of an OAuth request after the common rules: a
-// parameter without a value is treated as absent, an unknown one is ignored, and a
-// repeated one is refused, except resource (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-07, AS-08,
-// AS-09).
+// Params are the parameters of an OAuth request after the common rules. A parameter without a value
+// is treated as absent, an unknown one is ignored, and a repeated one is refused, except resource
+// (OAuth 2.1 §3.1, §3.2; RFC 8707 §2; AS-07, AS-08, AS-09).
 type Params struct {
 	Values   url.Values
-	repeated string // the first repeated parameter, "" when none is
+	repeated string // the first repeated parameter, or ""
 }
 
-// known are the parameters that this server gives a meaning. Others may
-// repeat or not: they are ignored.
+// known lists the parameters that this server uses. Others are ignored and may repeat.
 var known = []string{
 	"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state",
 	"code_challenge", "code_challenge_method", "nonce", "prompt", "max_age", "acr_values", "request", "request_uri",
@@ -45,7 +43,7 @@ func New(values url.Values) Params {
 	return p
 }
 
-// Get returns a single-valued parameter, "" when absent or repeated.
+// Get returns a single-valued parameter, or "" if it is absent or repeated.
 func (p Params) Get(name string) string {
 	if v := p.Values[name]; len(v) == 1 {
 		return v[0]
@@ -53,8 +51,8 @@ func (p Params) Get(name string) string {
 	return ""
 }
 
-// Resources returns every resource parameter that has a value, of an authorization request and
-// of a token request alike (RFC 8707 §2, AS-103).
+// Resources returns all resource parameters with a value, for authorization requests and token
+// requests (RFC 8707 §2, AS-103).
 func (p Params) Resources() []string {
 	var out []string
 	for _, v := range p.Values["resource"] {
@@ -65,9 +63,9 @@ func (p Params) Resources() []string {
 	return out
 }
 
-// MaxAge returns how long ago at most the person may have proved who they are (OpenID Connect Core §3.1.2.1,
-// RFC 9470 §4); ok is false when the request does not say. A value that is not a number is refused: to ignore it
-// would give the client a token without the proof that it asked for.
+// MaxAge returns the maximum age of the user's authentication (OpenID Connect Core §3.1.2.1, RFC
+// 9470 §4). ok is false if the request has none. A value that is not a number is refused: if it
+// were ignored, the client would get a token without the authentication that it requested.
 func (p Params) MaxAge() (age time.Duration, ok bool, err error) {
 	value := p.Get("max_age")
 	if value == "" {
@@ -78,15 +76,15 @@ func (p Params) MaxAge() (age time.Duration, ok bool, err error) {
 	}
 	const longest = 1 << 30
 	seconds, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || seconds > longest { // more digits than fit: as good as no limit
+	if err != nil || seconds > longest { // more digits than fit: effectively no limit
 		seconds = longest
 	}
 	return time.Duration(seconds) * time.Second, true, nil
 }
 
-// ACR is what acr_values demand: the weakest of the classes that people can reach here, which are given the
-// weakest first. A request for others alone cannot be fulfilled, and the client that makes it would be back
-// with the same token at once (RFC 9470 §5, AS-238).
+// ACR returns the weakest class in acr_values that users can reach here; reachable lists these,
+// weakest first. A request with only other classes is refused: the client would otherwise return
+// with an equally weak token (RFC 9470 §5, AS-238).
 func (p Params) ACR(reachable []string) (string, error) {
 	values := strings.Fields(p.Get("acr_values"))
 	if len(values) == 0 {
@@ -100,7 +98,7 @@ func (p Params) ACR(reachable []string) (string, error) {
 	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
 }
 
-// CheckRepeated refuses a request that has a known parameter twice.
+// CheckRepeated refuses a request that repeats a known parameter.
 func (p Params) CheckRepeated() error {
 	if p.repeated != "" {
 		return oauth.NewError(oauth.InvalidRequest, "The parameter '"+p.repeated+"' is repeated.")
@@ -108,7 +106,7 @@ func (p Params) CheckRepeated() error {
 	return nil
 }
 
-// Cut returns what a log should hold of a parameter: its first n bytes.
+// Cut returns the first n bytes of a parameter, for the log.
 func Cut(s string, n int) string {
 	if len(s) > n {
 		return s[:n]

@@ -7,27 +7,30 @@ import (
 	"time"
 )
 
-// paramPushed is what we know of a request that was pushed. It is in queries that we have sealed, and
-// Foreign takes it out of all others.
+// paramPushed contains the server's data about a pushed request. It occurs in queries that the
+// server has sealed; Foreign removes it from all others.
 const paramPushed = "pushed"
 
-// Pushed is what we know of a request that was pushed (RFC 9126).
+// Pushed is the server's data about a pushed request (RFC 9126).
 type Pushed struct {
-	// Code is what the answer is, see grant.NewCode: a pushed request makes one grant.
+	// Code is the code that the answer gives, see grant.NewCode: a pushed request creates one
+	// grant.
 	Code string
-	// Unread: nothing was known of the client but its id, the URL of a document, so it did not authenticate.
+	// Unread reports that the client's metadata document had not been read, so the client did not
+	// authenticate.
 	Unread  bool
-	Browser string    // that has opened it, "": none has yet
-	Until   time.Time // when that browser is too late
+	Browser string    // the browser that opened it, or ""
+	Until   time.Time // end of the time for that browser
 }
 
-// Foreign are parameters as a browser or a client sent them: whatever they claim, they were not pushed.
+// Foreign returns the parameters that a browser or a client sent, without the mark of a pushed
+// request.
 func Foreign(values url.Values) url.Values {
 	values.Del(paramPushed)
 	return values
 }
 
-// AsPushed marks a query as one that was pushed.
+// AsPushed marks a query as pushed.
 func (q Query) AsPushed(p Pushed) Query {
 	v := q.Values()
 	v.Set(paramPushed, strings.Join([]string{
@@ -36,10 +39,10 @@ func (q Query) AsPushed(p Pushed) Query {
 	return Query(v.Encode())
 }
 
-// Pushed returns what is known of a query that was pushed, and nil for any other.
+// Pushed returns the data of a pushed query, or nil.
 func (q Query) Pushed() *Pushed { return New(q.Values()).Pushed() }
 
-// PushedCode is the Code of a query that was pushed, "" for any other.
+// PushedCode returns the Code of a pushed query, or "".
 func (q Query) PushedCode() string {
 	if p := q.Pushed(); p != nil {
 		return p.Code
@@ -47,7 +50,7 @@ func (q Query) PushedCode() string {
 	return ""
 }
 
-// Pushed returns what is known of a request that was pushed, and nil for any other.
+// Pushed returns the data of a pushed request, or nil.
 func (p Params) Pushed() *Pushed {
 	part := strings.Split(p.Get(paramPushed), " ")
 	if len(part) != 4 {

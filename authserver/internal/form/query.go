@@ -6,35 +6,36 @@ import (
 	"strings"
 )
 
-// ParamProvider is a parameter of ours at /authorize: the id of the provider to sign in
-// at, or AnyProvider for the page on which people choose.
+// ParamProvider is an extension parameter of /authorize: the id of the provider to sign in at, or
+// AnyProvider for the page with the choice.
 const (
 	ParamProvider = "provider"
 	AnyProvider   = "*"
 )
 
-// ParamAccount is a parameter of ours at /authorize: with AnotherAccount the person signs in, also when
-// another person is signed in; with ChosenAccount they have just said as whom they answer.
+// ParamAccount is an extension parameter of /authorize. With AnotherAccount the user signs in even
+// if another user is signed in. With ChosenAccount the user has just chosen an account.
 const (
 	ParamAccount   = "account"
 	AnotherAccount = "another"
 	ChosenAccount  = "chosen"
 )
 
-// ParamClearance is a parameter of ours at /authorize: with ToldClearance the person has seen for whom the
-// call waits that the request names.
+// ParamClearance is an extension parameter of /authorize. With ToldClearance the user has seen who
+// decides about the call that the request names.
 const (
 	ParamClearance = "clearance"
 	ToldClearance  = "told"
 )
 
-// ParamResume is the parameter of ours at /authorize with a request that was pushed, sealed.
+// ParamResume is an extension parameter of /authorize that contains a sealed pushed request.
 const ParamResume = "resume"
 
-// Query is an authorization request as URLs and forms carry it: encoded.
+// Query is an encoded authorization request, as in URLs and forms.
 type Query string
 
-// Values returns the parameters. A query that is no query has those before its fault.
+// Values returns the parameters. If the query is invalid, it returns the parameters before the
+// error.
 func (q Query) Values() url.Values {
 	v, _ := url.ParseQuery(string(q))
 	return v
@@ -43,8 +44,8 @@ func (q Query) Values() url.Values {
 // Prompts returns the values of the parameter prompt (OpenID Connect Core §3.1.2.1).
 func (q Query) Prompts() []string { return strings.Fields(q.Values().Get("prompt")) }
 
-// SignedIn is the request to come back to after signing in: what demanded the sign-in
-// is fulfilled by it.
+// SignedIn returns the request to continue with after a sign-in, without the parameters that
+// required the sign-in.
 func (q Query) SignedIn() Query {
 	v := q.Values()
 	v.Del("max_age")
@@ -58,7 +59,7 @@ func (q Query) SignedIn() Query {
 	return Query(v.Encode())
 }
 
-// Chosen is the request of a person who has chosen an account that is signed in.
+// Chosen returns the request of a user who has chosen a signed-in account.
 func (q Query) Chosen() Query {
 	v := q.Values()
 	v.Del("login_hint")
@@ -70,14 +71,14 @@ func (q Query) Chosen() Query {
 	return Query(v.Encode())
 }
 
-// Told is the request of a person who has seen for whom the call waits that it names.
+// Told returns the request of a user who has seen who decides about the call.
 func (q Query) Told() Query {
 	v := q.Values()
 	v.Set(ParamClearance, ToldClearance)
 	return Query(v.Encode())
 }
 
-// Choosing is the request with a demand for the page on which people choose an account.
+// Choosing returns the request with prompt=select_account.
 func (q Query) Choosing() Query {
 	v, prompts := q.Values(), slices.DeleteFunc(q.Prompts(), func(p string) bool { return p == "none" })
 	if !slices.Contains(prompts, "select_account") {
@@ -87,16 +88,16 @@ func (q Query) Choosing() Query {
 	return Query(v.Encode())
 }
 
-// AnotherAccount is the request of a person who signs in with an account that the browser does not
-// hold yet.
+// AnotherAccount returns the request of a user who signs in with an account that is not signed in
+// yet.
 func (q Query) AnotherAccount() Query {
 	v := q.Choosing().Values()
 	v.Set(ParamAccount, AnotherAccount)
 	return Query(v.Encode())
 }
 
-// Consented is the request as the consent page carries it: what demanded the page is
-// fulfilled by it.
+// Consented returns the request for the consent form, without the parameters that required the
+// page.
 func (q Query) Consented() Query {
 	v := q.Values()
 	v.Del("prompt")
@@ -106,22 +107,22 @@ func (q Query) Consented() Query {
 	return Query(v.Encode())
 }
 
-// AskingAgain is the request with a demand for the consent page.
+// AskingAgain returns the request with prompt=consent.
 func (q Query) AskingAgain() Query {
 	v := q.Values()
 	v.Set("prompt", "consent")
 	return Query(v.Encode())
 }
 
-// AtProvider is the request for a person who signs in at a provider, or chooses one.
+// AtProvider returns the request of a user who signs in at a provider, or chooses one.
 func (q Query) AtProvider(id string) Query {
 	v := q.Values()
 	v.Set(ParamProvider, id)
 	return Query(v.Encode())
 }
 
-// AsAnotherPerson is the request for another person. A provider has a session
-// of its own and would send the same one back, if it were not told to ask.
+// AsAnotherPerson returns the request for another user. The provider has its own session and would
+// return the same user if it were not told to ask.
 func (q Query) AsAnotherPerson() Query {
 	v := q.Values()
 	v.Set(ParamProvider, AnyProvider)

@@ -296,7 +296,7 @@ func bearerScopes(
 		out = policy.WithoutPerson(r.Resource, policy.Asserted(r.Resource, asked))
 	} else {
 		out = policy.Asserted(r.Resource, asked)
-		// AS-238: asserted authentication counts as stated; without a claim, nothing is proved
+		// AS-238: asserted authentication counts as stated; a missing claim proves nothing
 		out = policy.Proved(r.Resource, out, policy.Proof{ACR: a.ACR, At: a.AuthTime}, now)
 		if want := policy.AuthenticationFor(r.Resource, out); want.MaxAge > 0 {
 			until = a.AuthTime.Add(want.MaxAge)

@@ -142,9 +142,9 @@ func (a *ClientAuth) Authenticate(ctx context.Context, cred Credentials) (storag
 	return a.verify(ctx, who)
 }
 
-// ForGrant is Authenticate for a token request. A client that was removed has no grants left. For
-// an unknown client with a metadata document it returns invalid_grant: such a client cannot
-// register again, and recovers only from that error.
+// ForGrant is Authenticate for a token request. If a client with a metadata document is unknown, it
+// returns invalid_grant for a code or a refresh token: the client is deleted together with its
+// grants, cannot register again, and recovers only from that error.
 func (a *ClientAuth) ForGrant(ctx context.Context, r TokenRequest) (storage.Client, error) {
 	who, err := r.Credentials.claim()
 	if err != nil {

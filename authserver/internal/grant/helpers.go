@@ -21,10 +21,10 @@ import (
 )
 
 // Helpers exchanges a token for one with fewer scopes (RFC 8693 §4.1, AS-243). A client trades an
-// access token of its own grant for one that it hands to a sub-agent, with some of the scopes, for
-// the same user and resource, and for no longer. The new token names the sub-agent as its actor,
-// and is a node below the grant that can be revoked separately. It gives nothing that the client
-// could not do by itself, so every client may use it.
+// access token of its own grant for a token for a sub-agent. The new token has some of the scopes,
+// the same user and resource, and no longer lifetime. It names the sub-agent as its actor, and is a
+// node below the grant that can be revoked separately. It gives nothing that the client could not
+// do by itself, so every client may use it.
 type Helpers struct {
 	Tokens   *Tokens
 	Store    HelperStore

@@ -12,8 +12,8 @@ import (
 )
 
 // Machine is the client credentials grant (OAuth 2.1 §4.2, AS-173): a confidential client acts for
-// itself, within the scopes that the operator registered. There is no refresh token, and nothing is
-// stored. An API key that a user created for a program acts for that user.
+// itself, within the scopes that the operator registered. It issues no refresh token and stores
+// nothing. An API key that a user created for a program acts for that user.
 type Machine struct {
 	Programs *ProgramKeys
 	Catalog  *catalogue.Catalogue

@@ -27,8 +27,8 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Demand refuses a request without a proof if the resource requires bound tokens, or if the request
-// names no resource ("") and all resources require them. Its error is an *oauth.Error.
+// Demand refuses a request without a proof if the resource requires bound tokens. If the request
+// names no resource (""), it refuses if all resources require them. Its error is an *oauth.Error.
 func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error {
 	if proof.Given() {
 		return nil

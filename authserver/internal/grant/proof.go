@@ -92,7 +92,7 @@ func NewProofs(p Proofs) *Proofs {
 	return &p
 }
 
-// Nonce returns the nonce for the next proof, or "" if none is required.
+// Nonce returns the nonce for the next proof, or "" if it is not required.
 func (p *Proofs) Nonce() string {
 	if p.Nonces == nil {
 		return ""

@@ -17,8 +17,8 @@ import (
 
 // Refresh rotates refresh tokens (OAuth 2.1 §4.3). The first use spends a refresh token. Clients
 // that refresh in parallel, or lose the reply and try again, get the same reply within the grace
-// period. The successor is computed again from the spent token and the time of its rotation, and
-// the access token is signed again from the same inputs with a deterministic signature. For a token
+// period. The successor is computed again from the spent token and the time of its rotation. The
+// access token is signed again from the same inputs with a deterministic signature. For a token
 // whose successor was not used, store outages do not count toward the grace period. After it, a
 // second use means that two parties hold the token, and the whole grant is revoked.
 type Refresh struct {

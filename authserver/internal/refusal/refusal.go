@@ -1,5 +1,5 @@
-// Package refusal says why a request is refused: the protocol errors that more than one room
-// answers with, and for operators the causes behind them.
+// Package refusal defines protocol errors that several packages return, and the reasons for the
+// log.
 package refusal
 
 import (
@@ -12,28 +12,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Causes of a refusal that more than the refusal itself depends on.
+// Causes of a refusal that other code checks for.
 var (
-	// ErrUnknownClient: nothing is known of a client id, rather than something being wrong
-	// with it.
+	// ErrUnknownClient reports that a client id is unknown, not that the client is invalid.
 	ErrUnknownClient = errors.New("authserver: no such client is known")
-	// ErrNotRegistered: the log has it instead of the redirect URI, whose query has no place
-	// there.
+	// ErrNotRegistered is logged in place of the redirect URI, whose query must not be logged.
 	ErrNotRegistered = errors.New("the redirect URI is not registered for this client")
-	// ErrUnknownToken: no server of this installation has issued a token.
+	// ErrUnknownToken reports a token that no server of this installation has issued.
 	ErrUnknownToken = errors.New("authserver: not a token of this server")
-	// ErrNoScopes: policy leaves a person none of the scopes that were asked for.
+	// ErrNoScopes reports that policy allows a user none of the requested scopes.
 	ErrNoScopes = errors.New("authserver: policy permits none of the scopes")
 )
 
-// ErrIncomplete answers a form without a decision.
+// ErrIncomplete is the error for a form without a decision.
 var ErrIncomplete = oauth.NewError(oauth.InvalidRequest, "The form was not complete.")
 
-// StorageRetry is after how long a client should try again when the store failed.
+// StorageRetry is the Retry-After of an error after the store failed.
 const StorageRetry = 2 * time.Second
 
-// Unavailable is the answer when the store fails: the request changed nothing
-// that was acknowledged, and the client should try again.
+// Unavailable returns the error for a failed store: nothing was confirmed to the client, and it
+// should try again.
 func Unavailable(err error) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
 		"The server cannot reach its storage. Please try again.").Because(attempt.CauseStorage.Because(err))
@@ -41,8 +39,8 @@ func Unavailable(err error) error {
 	return e
 }
 
-// Protocol passes on what says something to clients and people, and the one sentinel
-// that does to us. Whatever else a delegation returns is its store that failed.
+// Protocol returns *oauth.Errors and storage.ErrRevoked unchanged. Every other error of a
+// delegation means that its store failed.
 func Protocol(err error) error {
 	var ours *oauth.Error
 	if err == nil || errors.As(err, &ours) || errors.Is(err, storage.ErrRevoked) {
@@ -51,12 +49,12 @@ func Protocol(err error) error {
 	return Unavailable(err)
 }
 
-// Attr is a refusal as the log has it: the protocol's code, and the reason.
+// Attr returns the log fields of a refusal: the protocol's code, and the reason.
 func Attr(err error) slog.Attr {
 	return slog.Group("", slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", Reason(err)))
 }
 
-// reasons are what operators read of causes.
+// reasons are the operators' texts for causes.
 var reasons = map[attempt.Cause]string{
 	attempt.CauseUnregisteredURI: ErrNotRegistered.Error(),
 	attempt.CauseClientDeleted:   "the client was deleted",
@@ -68,13 +66,14 @@ var reasons = map[attempt.Cause]string{
 	attempt.CauseUnknown:         "unknown: never issued, or ended long ago",
 }
 
-// Reason is why a request is refused, for operators: more than the client may learn.
+// Reason returns why a request was refused, for operators. It may tell more than the client may
+// learn.
 func Reason(err error) string {
 	cause, e := Cause(err), oauth.AsError(err)
 	switch cause {
 	case attempt.CauseHost:
 		return Detail(err)
-	case attempt.CauseProvider: // whose words are bounded and printable, and hold no secret
+	case attempt.CauseProvider: // a provider's text is bounded, printable and free of secrets
 		return e.Description + " " + e.Unwrap().Error()
 	}
 	if reason, ok := reasons[cause]; ok {
@@ -83,7 +82,8 @@ func Reason(err error) string {
 	return e.Description
 }
 
-// Detail is Reason with what an attempt may say besides, to operators alone: the person and the rule, the host.
+// Detail is Reason with further facts that only operators may see in attempts: the user and the
+// rule, or the host.
 func Detail(err error) string {
 	switch Cause(err) {
 	case attempt.CauseRule, attempt.CauseHost, attempt.CauseDocumentAway:
@@ -92,7 +92,8 @@ func Detail(err error) string {
 	return Reason(err)
 }
 
-// Cause is the same for programs, "" where the protocol's code and description say all.
+// Cause returns the machine-readable reason, or "" if the protocol's code and description are
+// sufficient.
 func Cause(err error) attempt.Cause {
 	e := oauth.AsError(err)
 	cause := e.Unwrap()

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestReasonHasTheWordsOfAProvider: RU-12: the words of a provider are in the log and in attempts, and other
-// causes are not.
+// TestReasonHasTheWordsOfAProvider checks that a provider's text is in the log and in attempts, and
+// other causes are not (RU-12).
 func TestReasonHasTheWordsOfAProvider(t *testing.T) {
 	e := oauth.NewError(oauth.ServerError, "Corp does not accept this server.")
 	said := e.Because(attempt.CauseProvider.Because(errors.New("AADSTS7000222")))

@@ -12,28 +12,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AuthorizeRequest is an authorization request (OAuth 2.1 §4.1.1) with the client, redirect
-// URI and scopes that were decided on.
+// AuthorizeRequest is an authorization request (OAuth 2.1 §4.1.1) with the determined client,
+// redirect URI and scopes.
 type AuthorizeRequest struct {
 	ResponseType string
-	ResponseMode string // "" for the usual one
+	ResponseMode string // "" for the default
 	Client       storage.Client
 	RedirectURI  string
 	Scopes       oauth.Scopes
 	State        string
 }
 
-// Issue makes an approved request a grant, and returns its code.
+// Issue stores a grant for an approved request, and returns its code.
 type Issue func(ctx context.Context) (code string, err error)
 
-// Validate has fosite validate a request. An *oauth.Error.
+// Validate lets fosite validate a request. Its error is an *oauth.Error.
 func (s *Shell) Validate(ctx context.Context, r AuthorizeRequest) error {
 	_, _, err := s.validate(ctx, r)
 	return err
 }
 
-// Authorize answers a request that was approved, and returns the parameters of the
-// authorization response. An *oauth.Error, or an error of issue.
+// Authorize answers an approved request, and returns the parameters of the authorization response.
+// Its error is an *oauth.Error, or an error of issue.
 func (s *Shell) Authorize(ctx context.Context, r AuthorizeRequest, issue Issue) (url.Values, error) {
 	provider, req, err := s.validate(ctx, r)
 	if err != nil {
@@ -57,15 +57,15 @@ func (s *Shell) validate(ctx context.Context, r AuthorizeRequest) (*fosite.Fosit
 	client := &clientView{Client: r.Client, redirect: r.RedirectURI, scopes: r.Scopes}
 	provider := &fosite.Fosite{Store: onlyClient{client}, Config: s.config}
 	req, err := provider.NewAuthorizeRequest(ctx, request(ctx, http.MethodGet, form))
-	// fosite demands a state; with PKCE it is optional (OAuth 2.1 §4.1.1). That check
-	// is its last one, so what it returns beside this error is complete.
+	// fosite requires a state, which is optional with PKCE (OAuth 2.1 §4.1.1). It checks this last,
+	// so the request that it returns with this error is complete.
 	if err != nil && !errors.Is(err, fosite.ErrInvalidState) {
 		return nil, nil, translate(err)
 	}
 	return provider, req, nil
 }
 
-// codeSession is an approved request on its way through fosite.
+// codeSession is an approved request during its fosite call.
 type codeSession struct {
 	session
 	issue Issue

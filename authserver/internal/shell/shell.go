@@ -1,9 +1,9 @@
-// Package shell is the protocol shell: github.com/ory/fosite, and the only package that knows
-// it. fosite checks requests in the order of the specifications and says which grant answers a
-// token request. What a request gets is decided in the rooms behind it: packages grant and flow.
+// Package shell is the only package that uses github.com/ory/fosite. fosite checks requests in the
+// order of the specifications and selects the grant for a token request. Packages grant and flow
+// decide the responses.
 //
-// A fosite.Fosite is two interfaces, so each request has one of its own: its store knows the one
-// client of the request, and its configuration how that client authenticates.
+// A fosite.Fosite consists of two interfaces, so each request has its own: its store contains the
+// request's one client, and its configuration authenticates that client.
 package shell
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Config is what fosite is told about the server.
+// Config configures fosite.
 type Config struct {
 	Issuer                             string
 	Secret                             []byte // of 32 bytes
@@ -30,11 +30,11 @@ type Config struct {
 // Grant answers the token requests of one grant type.
 type Grant interface {
 	Type() string
-	// Reply answers a client that has authenticated.
+	// Reply answers an authenticated client.
 	Reply(ctx context.Context, client storage.Client, r grant.TokenRequest) (*oauth.TokenResponse, error)
 }
 
-// Authenticate returns the client that a token request comes from.
+// Authenticate returns the client of a token request.
 type Authenticate func(ctx context.Context, r grant.TokenRequest) (storage.Client, error)
 
 // Shell runs requests through fosite.
@@ -43,9 +43,9 @@ type Shell struct {
 	authenticate Authenticate
 }
 
-// New returns a shell that dispatches to grants. Every setting that fosite would
-// otherwise fill in lazily, and racily, is set here; JWKS fetching and its HTTP
-// client stay out, because only fosite's own client authentication asks for them.
+// New returns a shell that dispatches to grants. It sets every setting that fosite would otherwise
+// set lazily, with a data race. JWKS fetching and its HTTP client are not set, because only
+// fosite's own client authentication uses them.
 func New(c Config, authenticate Authenticate, grants ...Grant) *Shell {
 	s := &Shell{authenticate: authenticate, config: &fosite.Config{
 		AccessTokenLifespan:            c.AccessTTL,
@@ -74,7 +74,7 @@ func New(c Config, authenticate Authenticate, grants ...Grant) *Shell {
 	return s
 }
 
-// translations are the errors of fosite in our words.
+// translations maps fosite's errors to this server's.
 var translations = []struct {
 	fosite      error
 	code        oauth.Code
@@ -88,7 +88,7 @@ var translations = []struct {
 	{fosite.ErrInvalidRequest, oauth.InvalidRequest, "The request is missing a parameter or is otherwise malformed."},
 }
 
-// translate translates what fosite returns. Errors of our own pass through it untouched.
+// translate returns the *oauth.Error for an error of fosite. An *oauth.Error is returned unchanged.
 func translate(err error) error {
 	var ours *oauth.Error
 	if errors.As(err, &ours) {
@@ -102,7 +102,7 @@ func translate(err error) error {
 	return err
 }
 
-// session satisfies fosite.Session; what it would hold is in types of our own that embed it.
+// session implements fosite.Session without data. Types that embed it hold the data.
 type session struct{}
 
 func (session) SetExpiresAt(fosite.TokenType, time.Time)       {}
@@ -111,9 +111,9 @@ func (session) GetUsername() string                            { return "" }
 func (session) GetSubject() string                             { return "" }
 func (s session) Clone() fosite.Session                        { return s }
 
-// clientView shows a client to fosite. For an authorization request, redirect
-// holds the single URI that we have matched ourselves and scopes what we have
-// decided to be requestable, so that fosite can only agree.
+// clientView is a client in the form for fosite. For an authorization request, redirect is the one
+// URI that was matched before, and scopes are the requestable scopes, so that fosite can only
+// agree.
 type clientView struct {
 	storage.Client
 	redirect string
@@ -132,7 +132,7 @@ func (*clientView) GetResponseModes() []fosite.ResponseModeType {
 	return []fosite.ResponseModeType{fosite.ResponseModeDefault, fosite.ResponseModeQuery}
 }
 
-// onlyClient is a fosite.Storage with the one client that a request was found to be of, if any.
+// onlyClient is a fosite.Storage that contains only the client of the request, if any.
 type onlyClient struct{ client *clientView }
 
 func (s onlyClient) GetClient(context.Context, string) (fosite.Client, error) {
@@ -146,13 +146,13 @@ func (onlyClient) SetClientAssertionJWT(context.Context, string, time.Time) erro
 	return fosite.ErrJTIKnown
 }
 
-// noHasher refuses: secrets are compared in package grant.
+// noHasher refuses all secrets: package grant compares them.
 type noHasher struct{}
 
 func (noHasher) Compare(context.Context, []byte, []byte) error { return fosite.ErrInvalidClient }
 func (noHasher) Hash(context.Context, []byte) ([]byte, error)  { return nil, fosite.ErrServerError }
 
-// request is a request in the form in which fosite reads it.
+// request returns a request in the form for fosite.
 func request(ctx context.Context, method string, form url.Values) *http.Request {
 	r := &http.Request{Method: method, URL: &url.URL{}, Header: http.Header{}, Form: form, PostForm: form}
 	return r.WithContext(ctx)

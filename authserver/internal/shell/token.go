@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// tokenSession is a token request on its way through fosite, and the reply to it.
+// tokenSession is a token request during its fosite call, and its reply.
 type tokenSession struct {
 	session
 	request grant.TokenRequest
@@ -21,8 +21,8 @@ type tokenSession struct {
 	reply   *oauth.TokenResponse
 }
 
-// Token answers a token request: it authenticates the client and has the grant of the type
-// reply. An *oauth.Error.
+// Token answers a token request: it authenticates the client and calls the grant for the type. Its
+// error is an *oauth.Error.
 func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenResponse, error) {
 	x := &tokenSession{request: r}
 	provider := &fosite.Fosite{Store: onlyClient{}, Config: &tokenConfig{s.config, func(
@@ -36,7 +36,7 @@ func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenRe
 	}}}
 	form := url.Values{"grant_type": {r.GrantType}}
 	req, err := provider.NewAccessRequest(ctx, request(ctx, http.MethodPost, form), x)
-	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) { // fosite's way of saying that no handler applies
+	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) { // fosite found no handler
 		err = grant.ErrUnsupported
 	}
 	if err == nil {
@@ -59,11 +59,11 @@ func (c *tokenConfig) GetClientAuthenticationStrategy(context.Context) fosite.Cl
 	return c.authenticate
 }
 
-// tokenHandler is a grant as fosite calls it.
+// tokenHandler calls a grant for fosite.
 type tokenHandler struct{ grant Grant }
 
-// CanSkipClientAuth implements fosite.TokenEndpointHandler. Every grant is for a client that has
-// authenticated, a refresh too (OAuth 2.1 §3.2.2, §4.3.1, AS-87, AS-101).
+// CanSkipClientAuth implements fosite.TokenEndpointHandler. Every grant, including refresh,
+// requires client authentication (OAuth 2.1 §3.2.2, §4.3.1, AS-87, AS-101).
 func (tokenHandler) CanSkipClientAuth(context.Context, fosite.AccessRequester) bool { return false }
 
 // CanHandleTokenEndpointRequest implements fosite.TokenEndpointHandler.
@@ -78,8 +78,8 @@ func (h tokenHandler) HandleTokenEndpointRequest(ctx context.Context, r fosite.A
 	return err
 }
 
-// PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler. It shows fosite that
-// the request was answered; what goes on the wire is the reply itself.
+// PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler. It marks the request as
+// answered; the reply itself is the response.
 func (h tokenHandler) PopulateTokenEndpointResponse(
 	ctx context.Context, r fosite.AccessRequester, resp fosite.AccessResponder,
 ) error {
