@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// accountPages are the account page and its forms.
+// accountPages serves the account page and its forms.
 type accountPages struct {
 	accounts *account.Page
 	ways     *wayPages
@@ -23,17 +23,18 @@ type accountPages struct {
 	waiting  *clearancePages
 	forms    *pageForms
 	steps    *steps
-	console  string // where the console is; "": not at this listener
+	console  string // URL of the console; "": not at this listener
 }
 
-// accountForm is what the forms of the account page carry along: whom the page was made for.
+// accountForm is the sealed content of the account page's forms: the user that the page was made
+// for.
 type accountForm struct {
 	UserID string `json:"u"`
-	// Asked says that the person was asked whether everything is to end.
+	// Asked reports that the user was asked whether to end everything.
 	Asked bool `json:"a,omitempty"`
 }
 
-// doneForm is what an act came to, in the address of the page that says so.
+// doneForm is the outcome of an action, in the address of the page that shows it.
 type doneForm struct {
 	Outcome account.Outcome `json:"o"`
 }
@@ -43,7 +44,7 @@ func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, refusedProof{status: http.StatusOK})
 }
 
-// show shows the page, after an act that came to nothing with its problem.
+// show shows the page, with the problem of a failed action.
 func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refusedProof) {
 	query := r.URL.Query()
 	from := account.Places{
@@ -72,7 +73,7 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refuse
 	p.steps.web.For(r).Account(w, after.status, out)
 }
 
-// said is what the last act came to.
+// said returns the text about the outcome of the last action.
 func (p *accountPages) said(w http.ResponseWriter, r *http.Request) web.Text {
 	var done doneForm
 	sealed := r.URL.Query().Get("done")
@@ -96,7 +97,7 @@ var doneTexts = map[account.Outcome]web.Text{
 	account.Full:         web.Say("account.done_full"),
 }
 
-// view says what the page shows, with its forms.
+// view returns the content of the page with its forms.
 func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.View) (web.AccountPage, error) {
 	views := p.steps.views
 	step, err := p.forms.seal(w, r, purposeAccount, accountForm{UserID: v.Visit.User.ID})
@@ -130,7 +131,8 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	}, err
 }
 
-// consoleOf is where a person administers the server; "": nowhere, or at another listener.
+// consoleOf returns the URL of the console for a user; "" if they have no role or it is at another
+// listener.
 func (p *accountPages) consoleOf(u storage.User) string {
 	if u.Role == "" {
 		return ""
@@ -138,7 +140,7 @@ func (p *accountPages) consoleOf(u storage.User) string {
 	return p.console
 }
 
-// person opens a form of the account page; when it cannot, it has answered.
+// person opens a form of the account page. If it returns false, it has sent a response.
 func (p *accountPages) person(w http.ResponseWriter, r *http.Request) (account.Person, accountForm, url.Values, bool) {
 	var form accountForm
 	posted, ok := p.forms.open(w, r, purposeAccount, &form)
@@ -173,7 +175,7 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	outcome, err := act(r.Context(), who, id)
-	if outcome == account.HelperCut { // there may be others
+	if outcome == account.HelperCut { // the page may list others
 		p.done(w, r, p.steps.views.paths.prefix+pageHelpers, url.Values{"grant": {id}}, outcome, err)
 		return
 	}
@@ -200,7 +202,7 @@ func (p *accountPages) signIns(w http.ResponseWriter, r *http.Request) {
 	p.done(w, r, p.steps.views.paths.account, url.Values{}, outcome, err)
 }
 
-// stop serves POST /account/stop. It asks once more, on a page that needs no script (PE-12).
+// stop serves POST /account/stop. It asks for confirmation on a page that needs no script (PE-12).
 func (p *accountPages) stop(w http.ResponseWriter, r *http.Request) {
 	who, form, posted, ok := p.person(w, r)
 	switch {
@@ -243,8 +245,8 @@ func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, wh
 	}))
 }
 
-// done shows a page with what an act came to: by a redirect, so that loading the page again does not
-// do it again.
+// done redirects to the page that shows the outcome of an action, so that reloading it does not
+// repeat the action.
 func (p *accountPages) done(
 	w http.ResponseWriter, r *http.Request, page string, query url.Values, outcome account.Outcome, err error,
 ) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// apps are the connected applications of a page.
+// apps returns the connected applications for a page.
 func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 	out := web.AccountApps{AccountForm: form}
 	if page.Next.Connections != "" {
@@ -46,7 +46,8 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 	return out
 }
 
-// organization is whose assertion a grant rests on (AS-232). An issuer is known by its host.
+// organization returns the issuer whose assertion a grant depends on (AS-232), identified by its
+// host.
 func organization(c account.Connection) web.Organization {
 	o := web.Organization{Entry: c.TrustID}
 	if u, err := url.Parse(c.Issuer); err == nil {
@@ -55,14 +56,14 @@ func organization(c account.Connection) web.Organization {
 	return o
 }
 
-// handed leads to the helpers of an application.
+// handed returns the link to an application's sub-agents.
 func (v *views) handed(c account.Connection) web.Handed {
 	return web.Handed{
 		Helpers: c.Helpers, URL: v.paths.prefix + pageHelpers + "?" + url.Values{"grant": {c.ID}}.Encode(),
 	}
 }
 
-// grantedScopes are the scopes of a grant in words, also those that the server knows no more.
+// grantedScopes returns the displayed scopes of a grant, including scopes that no longer exist.
 func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
 	required := policy.Required(r)
 	for _, name := range granted.Without(oauth.Scopes{oauth.OfflineAccess}) {
@@ -79,7 +80,7 @@ func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
 	return out
 }
 
-// signIns are the sessions of a page.
+// signIns returns the sessions for a page.
 func (v *views) signIns(page *account.View, form web.AccountForm) web.AccountSignIns {
 	out := web.AccountSignIns{AccountForm: form, More: page.MoreSignIns, Others: len(page.SignIns) > 1}
 	for _, s := range page.SignIns {
@@ -91,7 +92,7 @@ func (v *views) signIns(page *account.View, form web.AccountForm) web.AccountSig
 	return out
 }
 
-// agentText says a browser in the language of the page.
+// agentText returns the name of a browser in the language of the page.
 func agentText(agent string) web.Text {
 	if browser, system, ok := strings.Cut(agent, " on "); ok {
 		return web.Say("account.agent", "browser", browser, "system", system)

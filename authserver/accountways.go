@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// changeWay serves POST /account/ways: a way in gets another name, or is removed.
+// changeWay serves POST /account/ways: it renames or removes an authentication method.
 func (p *accountPages) changeWay(w http.ResponseWriter, r *http.Request) {
 	f, ok := p.ways.owner(w, r, pageAccount, purposeWay)
 	if !ok {
@@ -46,7 +46,7 @@ func (p *accountPages) disconnect(w http.ResponseWriter, r *http.Request) {
 	p.changedWays(w, r, p.accounts.DisconnectIdentity(r.Context(), form, p.forms.token(r)))
 }
 
-// changedWays shows the account page after a change of the ways in.
+// changedWays shows the account page after a change of authentication methods.
 func (p *accountPages) changedWays(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, storage.ErrLast):

@@ -12,16 +12,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// family is a kind of MCP client that keeps presenting a registration which the server
-// does not know any more. Only its own people can clear it, so the page says how.
+// family is a kind of MCP client that keeps presenting a registration after the server has deleted
+// it. Only the client's user can clear it, so the page explains how.
 type family struct {
 	name    string
 	matches func(clientID string, redirect *url.URL) bool
 	steps   web.Text
 }
 
-// families are told apart by what they redirect to, before anything is known of them.
-// What the page says is advice, never a decision; it names a family as a likelihood.
+// families are identified by their redirect URIs, because the client is unknown. The page's advice
+// is never a decision, and names a family only as likely.
 var families = []family{
 	{"Claude Code", idPrefix("https://claude.ai/oauth/claude-code"),
 		web.Say("advice.claude_code")},
@@ -48,7 +48,7 @@ var families = []family{
 		web.Say("advice.remote")},
 }
 
-// familyOf returns the first family that fits, or none.
+// familyOf returns the first matching family.
 func familyOf(clientID, redirectURI string) (family, bool) {
 	u, err := url.Parse(redirectURI)
 	if err != nil {
@@ -81,7 +81,7 @@ func byScheme(scheme string) func(string, *url.URL) bool {
 	return func(_ string, u *url.URL) bool { return u.Scheme == scheme }
 }
 
-// onLoopback matches a port, or any if it is empty, and a path that is or begins as given.
+// onLoopback matches a port, or any port if it is empty, and a path or its prefix.
 func onLoopback(port, path string) func(string, *url.URL) bool {
 	return func(_ string, u *url.URL) bool {
 		if u.Scheme != "http" || port != "" && u.Port() != port {
@@ -92,7 +92,7 @@ func onLoopback(port, path string) func(string, *url.URL) bool {
 	}
 }
 
-// advise fills in what a page says beyond the protocol's own words.
+// advise adds title and advice to an error page.
 func advise(v *web.Error, e *oauth.Error, status int) {
 	switch {
 	case e.Code == oauth.InvalidClient:
@@ -115,7 +115,7 @@ func advise(v *web.Error, e *oauth.Error, status int) {
 		v.Advice = web.Say("error.failed_advice")
 	case status == http.StatusNotFound:
 		v.Title, v.Home = web.Say("error.not_found"), true
-	case e.Code == oauth.AccessDenied: // what the message says is for the person to change
+	case e.Code == oauth.AccessDenied: // the user can act on the message
 		v.Title, v.Home = web.Say("error.denied_title"), true
 	default:
 		v.Title = web.Say("error.default_title")
@@ -123,8 +123,8 @@ func advise(v *web.Error, e *oauth.Error, status int) {
 	}
 }
 
-// adviseStopped says what to do about a request that cannot be carried out: a person may
-// correct an address, but not what their application sends.
+// adviseStopped returns the advice about a request that cannot be fulfilled. A user can correct an
+// address, but not the application's request.
 func adviseStopped(e *oauth.Error) web.Text {
 	switch e.Code {
 	case oauth.InvalidTarget:

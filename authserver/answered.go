@@ -9,20 +9,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 )
 
-// Answered is a request that was answered, as Config.Answered is told of it: nothing in it is of the
-// caller's choice.
+// Answered describes an answered request for Config.Answered. The caller cannot influence its
+// texts.
 type Answered struct {
 	// Endpoint is one of authorize, token, introspect, revoke, register, par, device_authorization, jwks,
 	// status_list, metadata, events, health and pages.
 	Endpoint string
 	Status   int
 	Took     time.Duration
-	// Begins says that it is an authorization request as its client made it, and not one to which the
-	// pages led back.
+	// Begins reports that it is the original authorization request of a client, and not one that a
+	// page redirected to.
 	Begins bool
 }
 
-// answered tells of a request that was answered.
+// answered reports an answered request to Config.Answered.
 func (s *Server) answered(r *http.Request, status int, took time.Duration) {
 	if s.cfg.Answered == nil {
 		return
@@ -32,14 +32,14 @@ func (s *Server) answered(r *http.Request, status int, took time.Duration) {
 	s.cfg.Answered(a)
 }
 
-// ofClient reports whether an authorization request has none of the parameters that our pages add.
+// ofClient reports whether an authorization request has none of the parameters that the pages add.
 func ofClient(query string) bool {
 	v, _ := url.ParseQuery(query)
 	return !v.Has(form.ParamAccount) && !v.Has(form.ParamProvider) && !v.Has(form.ParamResume) &&
 		!v.Has(form.ParamClearance)
 }
 
-// endpoint is what a request was routed to, by the pattern of the mux.
+// endpoint returns the endpoint of a request from the mux pattern.
 func (p paths) endpoint(pattern string) string {
 	pattern = strings.TrimPrefix(pattern, p.prefix)
 	switch name, _, _ := strings.Cut(strings.TrimPrefix(pattern, "/"), "/"); name {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// taken is how a request ended, as a step of an attempt.
+// taken returns the outcome of a request as a step of an attempt.
 func (s *Server) taken(
 	r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics,
 ) attempt.Taken {
@@ -56,8 +56,8 @@ func (s *Server) taken(
 	return t
 }
 
-// withholds reports whether rules that withheld scopes belong in a: it is a success, or a refusal because no permitted
-// scope was left.
+// withholds reports whether the rules that withheld scopes belong in a: it is a success, or a
+// refusal because no permitted scope was left.
 func withholds(a attempt.Answer) bool { return a.Error == "" || a.Cause == attempt.CauseNotPermitted }
 
 func attrOf(attrs []slog.Attr, key string) string {
@@ -68,7 +68,7 @@ func attrOf(attrs []slog.Attr, key string) string {
 	return attrs[i].Value.String()
 }
 
-// kind is which step of an attempt a request is, "" for none.
+// kind returns the kind of attempt step that a request is, or "".
 func (p paths) kind(r *http.Request) attempt.Kind {
 	if r.Method != http.MethodGet && r.Method != http.MethodPost {
 		return ""
@@ -103,11 +103,12 @@ func (p paths) kind(r *http.Request) attempt.Kind {
 	return ""
 }
 
-// strayed reports whether a path is that of an endpoint but for slashes: clients put an issuer that ends
-// in one before it.
+// strayed reports whether a path differs from an endpoint only by slashes: clients prepend an
+// issuer with a trailing slash.
 func (s *Server) strayed(r *http.Request) bool { return s.meant(r.URL.Path) != "" }
 
-// meant is the path that a client seems to have meant; "" when it is the right one, or cannot be told.
+// meant returns the path that a client probably meant, or "" if the path is right or the intention
+// is unclear.
 func (s *Server) meant(path string) string {
 	known := metadata.AuthorizationServerPaths(s.cfg.Issuer)
 	for _, endpoint := range []string{"/authorize", "/token", "/register"} {

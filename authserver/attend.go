@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// attending is a store for one server at a time (storage/sqlite), which tells of others that
+// attending is a store for one server at a time (storage/sqlite) that reports other servers that
 // use it.
 type attending interface {
 	Attend() (processes []string, err error)
 }
 
-// attend tells the other servers of the store of this one, and the operator of them.
+// attend registers this server with the store, and warns the operator about other servers.
 func (s *Server) attend(ctx context.Context) {
 	store, ok := s.cfg.Store.(attending)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// authorizePages answers authorization requests, and the forms of their pages.
+// authorizePages serves authorization requests, and the forms of their pages.
 type authorizePages struct {
 	flow    *flow.Flow
 	signIns *flow.ProviderSignIns
@@ -19,9 +19,8 @@ type authorizePages struct {
 	steps   *steps
 }
 
-// authorize serves GET /authorize. It changes nothing, however often it is
-// fetched, but for the one case in which the answer is a code; a request that was pushed
-// then belongs to the browser.
+// authorize serves GET /authorize. It changes nothing, however often it is fetched, unless the
+// response is a code. A pushed request is bound to the browser.
 func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	query, ok := p.forms.query(w, r)
 	if ok {
@@ -35,8 +34,8 @@ func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, p.flow.Authorize(r.Context(), form.New(query), p.forms.token(r)))
 }
 
-// consent serves POST /consent, the target of three forms: the consent page of a signed-in person, the consent
-// page of a person who then signs in at a provider, and the page that names the account afterwards.
+// consent serves POST /consent, the target of three forms: the consent page of a signed-in user,
+// the consent page before a sign-in at a provider, and the page that names the account afterwards.
 func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	posted, ok := p.forms.read(w, r)
 	if !ok {
@@ -62,7 +61,7 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, p.flow.Consent(r.Context(), consent, p.forms.token(r), decision))
 }
 
-// decisionOf reads the decision of a consent form. The scopes that are ticked are a field each.
+// decisionOf reads the decision of a consent form. Each ticked scope is a field.
 func decisionOf(posted url.Values) flow.Decision {
 	return flow.Decision{
 		Verdict:   posted.Get("decision"),

@@ -13,11 +13,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// responseParams are the parameters of an authorization response that mean anything to us
-// (RFC 6749 §4.1.2, RFC 9207 §2).
+// responseParams lists the supported parameters of an authorization response (RFC 6749 §4.1.2, RFC
+// 9207 §2).
 var responseParams = []string{"state", "code", "iss", "error", "error_description"}
 
-// callback serves /callback/{provider}, where the browser comes back to.
+// callback serves /callback/{provider}, the redirect URI for providers.
 func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	provider, ok := p.flow.Options.Provider(r.PathValue("provider"))
 	audit.Note(r.Context(), slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
@@ -32,9 +32,9 @@ func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// turnIntoGet answers an authorization response that comes by a form of the provider's
-// (response_mode=form_post). Our cookies are not sent with a post from another site, but
-// are with the GET that follows.
+// turnIntoGet redirects an authorization response that the provider posts
+// (response_mode=form_post). Browsers do not send this server's cookies with a post from another
+// site, but with the GET that follows.
 func (p *providerPages) turnIntoGet(w http.ResponseWriter, r *http.Request, provider delegation.Provider) {
 	posted, ok := p.forms.read(w, r)
 	if !ok {
@@ -49,9 +49,9 @@ func (p *providerPages) turnIntoGet(w http.ResponseWriter, r *http.Request, prov
 	redirect(w, p.steps.views.paths.callback+provider.ID+"?"+query)
 }
 
-// responseOnly drops what is not an authorization response, and a state that is there twice.
-// Whatever else is there twice is for the delegation to refuse (RFC 6749 §3.1): an error
-// must not be lost beside a code.
+// responseOnly drops parameters that do not belong to an authorization response, and a repeated
+// state. The delegation refuses other repeated parameters (RFC 6749 §3.1): an error must not be
+// lost beside a code.
 func responseOnly(values url.Values) url.Values {
 	out := url.Values{}
 	for _, k := range responseParams {
@@ -74,11 +74,11 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 	}
 	begun, ok := sessions.SignIn(r, params.Get("state"))
 	if !ok {
-		// A caller with only the state, from a log or a link, changes nothing (AS-220).
+		// A caller that has only the state, from a log or a link, changes nothing (AS-220).
 		p.forms.errors.lost(w, r)
 		return
 	}
-	fresh := p.forms.mint(r, "", ways.ByProvider) // always a new one: see entry.Mint
+	fresh := p.forms.mint(r, "", ways.ByProvider) // always new: see entry.Mint
 	out := p.signIns.Return(r.Context(), flow.Response{
 		AuthorizationResponse: delegation.AuthorizationResponse{
 			Provider: provider.ID, Params: params, Binding: begun.Binding, Session: fresh.Session,

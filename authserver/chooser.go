@@ -13,14 +13,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// chooseForm is what the form that chooses an account carries along, sealed and bound to the browser.
+// chooseForm is the content of the form that chooses an account, sealed and bound to the browser.
 type chooseForm struct {
 	Query   form.Query   `json:"q"`
 	Session storage.Hash `json:"s"`
 }
 
-// chooseAccount shows who is signed in in the browser. It says nothing of other accounts: a client
-// that names one learns nothing by what the page has.
+// chooseAccount shows the browser's signed-in users and no other accounts, so that a client that
+// names an account learns nothing.
 func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.ChooseAccount) {
 	a := step.Request
 	v := web.Chooser{
@@ -53,7 +53,7 @@ func hashes(held []session.BrowserSession) (out []storage.Hash) {
 	return out
 }
 
-// choose serves POST /choose: a person goes on with an account that is signed in in the browser.
+// choose serves POST /choose: a user continues with an account that is signed in in the browser.
 func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 	var form chooseForm
 	if _, ok := p.forms.open(w, r, purposeChoose, &form); !ok {
@@ -61,7 +61,7 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 	}
 	_, held := p.forms.sessions.Held(r)
 	i := slices.IndexFunc(held, func(h session.BrowserSession) bool { return h.Hash == form.Session })
-	if i < 0 { // signed out meanwhile, perhaps in another tab
+	if i < 0 { // signed out, perhaps in another tab
 		p.forms.errors.stale(w, r)
 		return
 	}
@@ -72,13 +72,13 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 	redirect(w, p.steps.views.paths.request(form.Query))
 }
 
-// heldBy is a session that a browser holds, with whose it is: "" of one that has ended.
+// heldBy is a session of a browser with its user; userID is "" if the session has ended.
 type heldBy struct {
 	session.BrowserSession
 	userID string
 }
 
-// held returns the sessions that a browser holds, and whether the first one is current.
+// held returns the sessions of a browser, and whether the first one is current.
 func (f *pageForms) held(r *http.Request, browsers *entry.Browsers) (current bool, out []heldBy, err error) {
 	current, all := f.sessions.Held(r)
 	signedIn, err := browsers.SignedIn(r.Context(), hashes(all))
@@ -94,9 +94,9 @@ func (f *pageForms) held(r *http.Request, browsers *entry.Browsers) (current boo
 	return current, out, err
 }
 
-// hold makes a session that has begun the current one of the browser. Other people stay signed in
-// beside it, as many as there is room for: the one who was current the longest time ago is signed
-// out, since no page of the browser would do that any more. So is an earlier session of the same person.
+// hold makes a new session the current one of the browser. Sessions of other users stay, up to a
+// limit. Beyond it, the least recently current session is signed out, because no page of the
+// browser could do that afterwards. An earlier session of the same user is also signed out.
 func (f *pageForms) hold(
 	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, begun session.Minted, u storage.User,
 ) error {
@@ -112,7 +112,7 @@ func (f *pageForms) hold(
 		}
 	}
 	if err != nil {
-		return errors.Join(err, browsers.SignOut(r.Context(), begun.Session.Hash)) // which no browser holds
+		return errors.Join(err, browsers.SignOut(r.Context(), begun.Session.Hash)) // no browser has it
 	}
 	f.sessions.SetCurrent(w, r, begun.InBrowser(), others...)
 	f.follow(w, r, browsers, begun.Session.Hash, u)

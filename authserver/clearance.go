@@ -13,19 +13,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// clearanceBody is the answer to a resource server that demands a person's permission for a tool call.
+// clearanceBody is the response to a resource server that requests a tool call approval.
 type clearanceBody struct {
 	ID      string `json:"id"`
 	Cleared bool   `json:"cleared"`
 	Refused bool   `json:"refused"`
-	// URI is the page where the person decides; left out when cleared or refused. Its name is that of the token
-	// exchange.
+	// URI is the page where the user decides, absent if the call is cleared or refused. Its name is
+	// the same as in a token exchange.
 	URI       string `json:"interaction_uri,omitempty"`
 	ExpiresIn int64  `json:"expires_in"` // in seconds
 }
 
-// handleClearance serves POST /clearance. The caller is a client that the operator made for a resource
-// server, and presents the token that a tool was called with (RS-217).
+// handleClearance serves POST /clearance. The caller is a client that the operator created for a
+// resource server. It presents the token of the tool call (RS-217).
 func (s *Server) handleClearance(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)
 	if err != nil {
@@ -55,10 +55,10 @@ func (s *Server) handleClearance(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// clearanceParams may stand once each in a request of a resource server.
+// clearanceParams must not repeat in a request.
 var clearanceParams = []string{"resource", "tool", "arguments", "by", "approvers"}
 
-// clearanceDemand reads what a resource server demands.
+// clearanceDemand parses a request for a tool call approval.
 func clearanceDemand(values map[string][]string) (oauth.ClearanceDemand, error) {
 	one := func(name string) string { return strings.Join(values[name], "") }
 	for _, name := range clearanceParams {
@@ -87,17 +87,21 @@ func clearanceDemand(values map[string][]string) (oauth.ClearanceDemand, error) 
 	return d, nil
 }
 
-// Clear answers a resource server in the same program that demands a person's permission for a tool call, by the
-// token that the tool was called with (RS-217): it is the in-process form of the clearance endpoint. An
-// answer that is Cleared uses the clearance up. Its error is an *oauth.Error: temporarily_unavailable when
-// the store, or the provider that the person signed in at, could not be asked; invalid_grant for a token
-// that is not active; invalid_target for one of another resource; invalid_request for a demand that cannot
-// be shown to a person; slow_down when too many calls wait.
+// Clear answers a resource server in the same process that requests a tool call approval; token is
+// the token of the call (RS-217). It is the in-process form of the clearance endpoint. A Cleared
+// result uses the approval up.
+//
+// Its error is an *oauth.Error:
+//   - temporarily_unavailable: the store, or the user's provider, could not be asked
+//   - invalid_grant: the token is not active
+//   - invalid_target: the token is for another resource
+//   - invalid_request: the call cannot be shown to a user
+//   - slow_down: too many calls wait
 func (s *Server) Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error) {
 	return s.grants.clearances.Ask(ctx, token, d)
 }
 
-// newDesk returns where clearances are asked for and decided.
+// newDesk returns the desk for tool call approvals.
 func (s *Server) newDesk() *clearance.Desk {
 	return &clearance.Desk{
 		Store:   s.cfg.Store,

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// clearancePages are where people decide about single tool calls (RS-217).
+// clearancePages serves the pages where users decide about single tool calls (RS-217).
 type clearancePages struct {
 	flow     *flow.Flow
 	desk     *clearance.Desk
@@ -29,18 +29,18 @@ type clearancePages struct {
 	steps    *steps
 }
 
-// clearanceForm is what the form of the page carries along, sealed and bound to the browser.
+// clearanceForm is the content of the approval form, sealed and bound to the browser.
 type clearanceForm struct {
 	ID     string     `json:"c"`
 	UserID string     `json:"u"`
-	Query  form.Query `json:"q,omitempty"` // the authorization request to go on with
-	// Approved is what was approved of that before, see flow.Consented.
+	Query  form.Query `json:"q,omitempty"` // the authorization request to continue
+	// Approved is the consent that was given before, see flow.Consented.
 	Approved *flow.Consented `json:"a,omitempty"`
-	// Other: another person decides, and this one has seen who.
+	// Other reports that another user decides, and that this user has seen who.
 	Other bool `json:"o,omitempty"`
 }
 
-// told is the form of a person who has seen for whom the call waits.
+// told returns the form of a user who has seen who decides.
 func (f clearanceForm) told() clearanceForm {
 	f.Query = f.Query.Told()
 	if f.Approved != nil {
@@ -51,7 +51,7 @@ func (f clearanceForm) told() clearanceForm {
 	return f
 }
 
-// clearanceID is the form of ids. One of another form is not looked up, and leads to the page of an unknown id.
+// clearanceID matches valid ids. Other ids are not looked up and get the page for unknown ids.
 var clearanceID = regexp.MustCompile(`^clr_[A-Za-z0-9_-]{16,64}$`)
 
 // page serves GET /clearance/{id}. It changes nothing.
@@ -73,7 +73,7 @@ func (p *clearancePages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inFlow shows the page as a step of an authorization request, which goes on when it is answered.
+// inFlow shows the page as a step of an authorization request, which continues after the answer.
 func (p *clearancePages) inFlow(w http.ResponseWriter, r *http.Request, step flow.AskClearance) {
 	v, err := p.browsers.LiveVisit(r.Context(), step.Session, storage.VisitKey{})
 	q := step.Request.Query
@@ -88,7 +88,7 @@ func (p *clearancePages) inFlow(w http.ResponseWriter, r *http.Request, step flo
 	}
 }
 
-// goOn goes on with the authorization request of a form, which tells the client what came of it.
+// goOn continues the authorization request of a form, which reports the decision to the client.
 func (p *clearancePages) goOn(w http.ResponseWriter, r *http.Request, f clearanceForm) {
 	if f.Approved == nil {
 		redirect(w, p.steps.views.paths.request(f.Query))
@@ -97,14 +97,14 @@ func (p *clearancePages) goOn(w http.ResponseWriter, r *http.Request, f clearanc
 	p.steps.write(w, r, p.flow.Consent(r.Context(), f.Approved.Form, p.forms.token(r), f.Approved.Decision))
 }
 
-// ask shows what a person has to decide, or leads to the proof that is missing.
+// ask shows the approval page, or redirects to the missing authentication.
 func (p *clearancePages) ask(
 	w http.ResponseWriter, r *http.Request, f clearanceForm, v storage.Visit, to entry.Destination,
 ) {
 	q, err := p.desk.Look(r.Context(), f.ID, v)
 	f.Other = errors.Is(err, clearance.ErrOther)
 	switch {
-	case f.Query != "" && errors.Is(err, clearance.ErrNone): // one that has just ended is no reason to refuse
+	case f.Query != "" && errors.Is(err, clearance.ErrNone): // an approval that has just ended does not fail the request
 		p.goOn(w, r, f)
 		return
 	case !f.Other && (err != nil || q.State != storage.ClearanceWaits):
@@ -177,14 +177,14 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 		to = entry.Destination{Query: f.Query}
 	}
 	c, err := p.desk.Decide(r.Context(), f.ID, v, verdict == "approve")
-	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // the page was old: no request goes on
+	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // an old page: the request does not continue
 		p.over(w, r, http.StatusOK, web.ClearanceLate)
 		return
 	}
 	p.ended(w, r, f, c, to, err)
 }
 
-// ended answers where there is nothing to decide, or nothing any more.
+// ended responds if there is no decision to make, or no longer.
 func (p *clearancePages) ended(
 	w http.ResponseWriter, r *http.Request, f clearanceForm, c storage.Clearance, to entry.Destination, err error,
 ) {
@@ -216,7 +216,7 @@ func (p *clearancePages) failed(w http.ResponseWriter, r *http.Request, err erro
 	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 }
 
-// client is what is known of a client, its id alone when nothing is.
+// client returns a client, or only its id if it is unknown.
 func (p *clearancePages) client(r *http.Request, id string) storage.Client {
 	c, err := p.steps.views.clients.Find(r.Context(), id)
 	if err != nil {
@@ -233,7 +233,7 @@ func (p *clearancePages) resource(r *http.Request, uri string) (storage.Resource
 	return resource, err
 }
 
-// waiting are the calls that wait for a person.
+// waiting returns the calls that wait for a user.
 func (p *clearancePages) waiting(r *http.Request, userID string) (out []web.WaitingCall, err error) {
 	list, err := p.desk.Waiting(r.Context(), userID)
 	for _, c := range list {

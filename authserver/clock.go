@@ -8,24 +8,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// How far the clocks of a server and of its store may differ.
+// Limits of the difference between the clocks of a server and of its store.
 const (
-	// TellSkew is more than machines with NTP differ by, and less than anything decides on.
+	// TellSkew exceeds the difference of machines with NTP, and is too short to affect any
+	// decision.
 	TellSkew = 5 * time.Second
-	// MaxSkew is the largest difference that checkers of tokens allow for: "usually no more than a
-	// few minutes" (RFC 7519 §4.1.4). If two clocks differ by more, one of them makes tokens that
+	// MaxSkew is the largest difference that token verifiers allow: "usually no more than a few
+	// minutes" (RFC 7519 §4.1.4). If two clocks differ by more, one of them creates tokens that
 	// every server refuses, and only the operator knows which.
 	MaxSkew = 5 * time.Minute
 )
 
-// storeTime is the clock of the store: replicas whose own clocks differ judge alike.
+// storeTime returns the clock of the store, so that replicas with different clocks decide alike.
 func storeTime(c Config) func() time.Time {
 	own := c.Now
 	return func() time.Time { return c.Store.Correct(own()) }
 }
 
-// compareClocks warns of a clock that differs from the store's, once until it is right again, and
-// fails when it differs by more than MaxSkew.
+// compareClocks logs a warning once about a clock that differs from the store's, until it is right
+// again. It returns an error if the difference exceeds MaxSkew.
 func (s *Server) compareClocks(ctx context.Context) error {
 	skew := s.cfg.Store.Skew()
 	if skew.Abs() < TellSkew {

@@ -24,9 +24,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// Store is what the authorization server needs of a store: every role that a
-// request, a page or the housekeeping uses. storage/sqlite and storage/postgres
-// satisfy it.
+// Store lists the storage methods that the authorization server uses. storage/sqlite and
+// storage/postgres implement it.
 type Store interface {
 	storage.Clients
 	storage.Users
@@ -67,11 +66,11 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
-	// Grant is that of storage.Grants.
+	// Grant is storage.Grants.Grant.
 	Grant(ctx context.Context, id string) (storage.Grant, error)
-	// Upstream is that of storage.Upstreams.
+	// Upstream is storage.Upstreams.Upstream.
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
-	// SessionEnd is that of storage.UpstreamEnds.
+	// SessionEnd is storage.UpstreamEnds.SessionEnd.
 	SessionEnd(ctx context.Context, session storage.Hash, now time.Time) (connector, reason string, err error)
 	storage.Events
 	storage.Notices
@@ -79,156 +78,159 @@ type Store interface {
 	storage.LinkStops
 }
 
-// Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when
-// it was deleted. dcr.Registry is the usual one.
+// Clients finds a client by its id. It returns storage.ErrNotFound if the client is unknown, and
+// storage.ErrRevoked if it was deleted. dcr.Registry implements it.
 //
-// A client that the store has another form of is not approved, unless its Source says that
-// the store has a copy only: storage.SourceConfig for one that the program itself brings.
+// An approval fails if the stored client differs from the returned one. The exception is
+// storage.SourceConfig, the source of clients that the program itself defines: the store has only a
+// copy of these.
 type Clients interface {
 	Client(ctx context.Context, id string) (storage.Client, error)
 }
 
-// CurrentClients are Clients that cache, and can also read past their cache.
+// CurrentClients is implemented by Clients with a cache that can be bypassed.
 type CurrentClients interface {
 	// Current is Client without the cache.
 	Current(ctx context.Context, id string) (storage.Client, error)
 }
 
-// Documents reads client id metadata documents. dcr.Registry is the usual one.
+// Documents reads client id metadata documents. dcr.Registry implements it.
 type Documents interface {
-	// Fetch reads the document at id, again if need be. It is called on behalf of people who have
-	// signed in. storage.ErrNotFound when the document is invalid.
+	// Fetch reads the document at id, again if necessary. It is called only for signed-in users. It
+	// returns storage.ErrNotFound if the document is invalid.
 	Fetch(ctx context.Context, id string) (storage.Client, error)
-	// Vouched reports whether the operator knows the client.
+	// Vouched reports whether the operator vouches for the client.
 	Vouched(c storage.Client) bool
 }
 
-// ClientKeys finds the public keys that may verify an assertion of a client whose header
-// names kid, or names none. dcr.Registry is the usual one.
+// ClientKeys finds the public keys that may verify a client's assertion whose header contains kid,
+// or no kid. dcr.Registry implements it.
 type ClientKeys interface {
 	ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error)
 }
 
-// Registry registers clients and finds them. dcr.Registry is the usual one.
+// Registry registers clients and finds them. dcr.Registry implements it.
 type Registry interface {
 	Clients
 	Documents
 	ClientKeys
-	// Handler answers /register (RFC 7591) and /register/{client} (RFC 7592).
+	// Handler serves /register (RFC 7591) and /register/{client} (RFC 7592).
 	http.Handler
-	// OffersRegistration reports whether clients may register; without it there is no /register.
+	// OffersRegistration reports whether clients may register; otherwise /register does not exist.
 	OffersRegistration() bool
-	// OffersDocuments reports whether client ids may be URLs of metadata documents; without
-	// it such clients are unknown.
+	// OffersDocuments reports whether client ids may be URLs of metadata documents; otherwise such
+	// clients are unknown.
 	OffersDocuments() bool
-	// Attach is called once, by New, with what a registry needs from the server: its issuer, the
-	// scopes that can be granted and those granted by default, and the address that a request comes
-	// from.
+	// Attach is called once, by New, with values of the server: its issuer, the scopes that can be
+	// granted, the scopes granted by default, and a function for the client address of a request.
 	Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr)
 }
 
-// Config says what an authorization server is. Issuer, Store and SecretKeys are
-// required; every other zero value is a safe default.
+// Config configures an authorization server. Issuer, Store and SecretKeys are required; every other
+// zero value is a safe default.
 type Config struct {
 	// Issuer is the issuer identifier: an https URL (or http on loopback) without query, fragment
 	// and trailing slash. It is published and compared as exactly this string and never derived
 	// from a request.
 	Issuer string
 	Store  Store
-	// Allowances counts what limits allow for all replicas together; Store can. Default: each
-	// replica counts alone.
+	// Allowances counts requests against limits for all replicas together; Store implements it.
+	// Default: each replica counts alone.
 	Allowances storage.Allowances
 	// SecretKeys are the master keys, the primary first, each of at least 32 bytes.
 	SecretKeys [][]byte
 
-	// Resources are the protected resources known from the start, with their aliases; more may
-	// be in the store. The first of all is the default.
+	// Resources are the configured protected resources with their aliases; the store may contain
+	// more. The first one is the default.
 	Resources []storage.Resource
-	// AccessRules limit the scopes that accounts may use, in addition to the rules in the store. A rule here overrides
-	// a stored one with the same resource and subject: with neither UserID nor Group it applies to everyone. Without
-	// Scopes and All it allows nothing.
+	// AccessRules limit the scopes that accounts may use, in addition to the rules in the store. A
+	// rule here overrides a stored one with the same resource and subject. A rule with neither
+	// UserID nor Group applies to everyone. A rule without Scopes and All allows nothing.
 	AccessRules []storage.AccessRule
-	// Registry registers clients and resolves client ids. Default: the clients of the store
-	// are known; registration, client documents and private_key_jwt are not offered.
+	// Registry registers clients and finds them. Default: only stored clients are known;
+	// registration, metadata documents and private_key_jwt are not supported.
 	Registry Registry
-	// ClientUnusedTTL is how long a stored registration may wait for its first
-	// sign-in: 7 days.
+	// ClientUnusedTTL is how long a stored registration may wait for its first sign-in. Default: 7
+	// days.
 	ClientUnusedTTL time.Duration
-	// ClientIdleTTL is how long a client without a live grant may be unused before it is forgotten:
-	// 90 days. Only clients that registered themselves are forgotten.
+	// ClientIdleTTL is how long a client without a live grant may be unused before it is deleted.
+	// Default: 90 days. Only clients that registered themselves are deleted.
 	ClientIdleTTL time.Duration
-	// ConfidentialOnly demands a secret of every registered client: "none" is neither advertised
-	// nor accepted, except for clients that are identified by a document, which says how they
-	// authenticate.
+	// ConfidentialOnly requires credentials of every registered client: the method "none" is
+	// neither advertised nor accepted. Clients with a metadata document are excepted, because it
+	// defines their method.
 	ConfidentialOnly bool
 
-	// Delegation signs people in at providers. Default: not offered, and grants that rest on
-	// a provider are not honoured.
+	// Delegation signs users in at providers. Default: not offered, and grants that depend on a
+	// provider are refused.
 	Delegation Delegation
 	// NoLocalLogin removes the password form from the login page, and the setup page that creates
-	// the first account. It needs a Delegation.
+	// the first account. It requires a Delegation.
 	NoLocalLogin bool
-	// DefaultProvider is where people are sent without being asked which provider they want; "":
-	// they are asked, unless there is only one way to sign in.
+	// DefaultProvider is the provider for users who have not chosen one. Default: users choose,
+	// unless there is only one way to sign in.
 	DefaultProvider string
 
-	// SecurityEvents answers POST /events, to which issuers that are believed push security event
-	// tokens (RFC 8935). secevent.Receiver is the usual one. Default: not offered.
+	// SecurityEvents serves POST /events for security event tokens that issuers push (RFC 8935).
+	// secevent.Receiver implements it. Default: not offered.
 	SecurityEvents http.Handler
-	// Trust verifies assertions of issuers that the operator trusts. Default: none is accepted.
+	// Trust verifies assertions of trusted issuers. Default: no assertion is accepted.
 	Trust Trust
-	// IssuerProviders are the ids of the providers of Delegation, by the issuer that they are: a person
-	// who signs in there is known by the assertions of that issuer.
+	// IssuerProviders maps issuers to the ids of providers of Delegation with this issuer.
+	// Assertions of the issuer then identify the users who signed in there.
 	IssuerProviders map[string][]string
 
-	// Console makes the pages below /admin, for people with a role. Default: there are none.
+	// Console returns the handler of the pages below /admin, for users with a role. Default: no
+	// console.
 	Console func(*Visitors) http.Handler
-	// ConsoleApart leaves them out of Handler and Register: Server.ConsoleHandler has them.
+	// ConsoleApart excludes these pages from Handler and Register. Server.ConsoleHandler serves
+	// them.
 	ConsoleApart bool
 
-	// Mailer writes to people. Default: there is no mail.
+	// Mailer sends mail to users. Default: no mail is sent.
 	Mailer Mailer
-	// Webhook is told of changes to accounts. Default: none.
+	// Webhook receives changes of accounts. Default: none.
 	Webhook Webhook
 
 	SignIn SignInPolicy
 	Tokens TokenPolicy
 	DPoP   DPoPPolicy
 	Keys   KeyPolicy
-	// ProgramKeys are those that people make for programs of theirs.
+	// ProgramKeys configures the API keys that users create for their programs.
 	ProgramKeys ProgramKeyPolicy
-	// HelpersOff refuses the exchange of an access token for one with less (AS-243). What was handed on
-	// stays good until it expires.
+	// HelpersOff refuses to exchange an access token for one with fewer scopes (AS-243). Issued
+	// tokens stay valid until they expire.
 	HelpersOff bool
-	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
-	// issuer is http on loopback, since the cookie goes to every port there.
+	// SessionTTL is how long a browser stays signed in. Default: 14 days, or 12 hours if the issuer
+	// is http on loopback, because the cookie is sent to every port there.
 	SessionTTL time.Duration
-	// Finish is how long Serve lets open requests go on when it has been told to end. Default: 30 seconds.
+	// Finish is how long Serve waits for open requests when it stops. Default: 30 seconds.
 	Finish time.Duration
 	// ProductName is the name of this server on its pages. Default: "mcp-authd".
 	ProductName string
-	// Branding is how the pages look and speak. Default: as ours.
+	// Branding changes the look and the texts of the pages. Default: the built-in ones.
 	Branding web.Branding
-	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
+	// TrustedProxies lists the proxies whose X-Forwarded-For is trusted. Default: none.
 	TrustedProxies TrustedProxies
 
 	Logger *slog.Logger    // default: discard
 	Audit  *audit.Recorder // default: discard
-	// AuditRequired has answers wait until the Logs of Audit keep what they rest on, and be 503 when they
-	// do not within some seconds.
+	// AuditRequired delays responses until the Logs of Audit have stored the related entries. After
+	// some seconds, the response is 503 instead.
 	AuditRequired bool
-	Attempts      *attempt.Recorder // of what was asked on the way to a token; default: nothing is kept
-	// Answered is told of each request when it has been answered, for metrics. Default: nothing is.
+	Attempts      *attempt.Recorder // records the steps of authorizations; default: discard
+	// Answered, if set, is called after each answered request, for metrics.
 	Answered func(Answered)
 	Now      func() time.Time
 
-	// passwords is what hashing one costs; nil: the default of users. Tests take less.
+	// passwords are the password hash parameters; nil: the default of users. Tests use a lower
+	// cost.
 	passwords *argon2id.Params
 }
 
-// The defaults of Config.
+// Defaults of Config.
 const (
-	DefaultSessionTTL      = 14 * 24 * time.Hour // but on loopback
+	DefaultSessionTTL      = 14 * 24 * time.Hour // except on loopback
 	DefaultClientUnusedTTL = 7 * 24 * time.Hour
 	DefaultClientIdleTTL   = 90 * 24 * time.Hour
 )
@@ -265,8 +267,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// settings are a Config with the roles that its Registry and its Delegation play, each nil
-// where it is not offered.
+// settings is a Config with the interfaces that its Registry and its Delegation implement, each nil
+// if not offered.
 type settings struct {
 	Config
 	Clients      Clients
@@ -345,8 +347,8 @@ func (c Config) validateDelegation() error {
 	return errors.Join(errs...)
 }
 
-// defaultSessionTTL is shorter where other servers that the browser visits get the cookie
-// too: cookies know no ports (RFC 6265 §8.5), and on loopback each port is another program.
+// defaultSessionTTL returns a shorter lifetime on loopback, where other servers get the cookie:
+// cookies are not limited to a port (RFC 6265 §8.5), and each port is another program.
 func defaultSessionTTL(issuer string) time.Duration {
 	if oauth.IsLoopbackRedirect(issuer) {
 		return 12 * time.Hour

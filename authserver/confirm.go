@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// confirmAccount names the account that an application is about to get (RU-15).
+// confirmAccount shows the account that an application is about to get access to (RU-15).
 func (s *steps) confirmAccount(w http.ResponseWriter, r *http.Request, step flow.ConfirmAccount) {
 	a, v := step.Request, step.Visit
 	sealed, err := s.forms.seal(w, r, purposeConfirm, step.Form)
@@ -47,7 +47,7 @@ type sessionAccounts struct {
 	identities account.Identities // nil without providers
 }
 
-// of returns that account; it has no Label when the provider gave none.
+// of returns that account, without a Label if the provider sent none.
 func (a *sessionAccounts) of(ctx context.Context, s storage.Session) (storage.Identity, error) {
 	if a.identities == nil {
 		return storage.Identity{}, nil

@@ -16,11 +16,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/network"
 )
 
-// timely bounds the time in which the body of a request arrives, whichever handler answers it
-// and however: net/http waits for what a handler leaves unread, also behind its own 404 and
-// 405. The deadline is lifted with the end of the body, because net/http cancels a request
-// whose connection is past one, and a stream lasts longer. Requests without a body have none:
-// for their head there is http.Server.ReadHeaderTimeout.
+// timely limits the time for the body of a request to arrive, whatever the handler does: net/http
+// waits for an unread body, even after its own 404 and 405. The deadline is removed at the end of
+// the body, because net/http cancels requests whose connection is past a deadline, and a stream
+// lasts longer. Requests without a body have no deadline; http.Server.ReadHeaderTimeout limits
+// their header.
 func timely(h http.Handler, d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unsent := r.ContentLength != 0 && r.Body != nil
@@ -28,7 +28,7 @@ func timely(h http.Handler, d time.Duration) http.Handler {
 		defer end()
 		if unsent {
 			c := http.NewResponseController(w)
-			_ = c.SetReadDeadline(time.Now().Add(d)) // net/http's writers have deadlines
+			_ = c.SetReadDeadline(time.Now().Add(d)) // net/http's writers support deadlines
 			r.Body = &timelyBody{ReadCloser: r.Body, lift: func() {
 				_ = c.SetReadDeadline(time.Time{})
 				arrived()
@@ -38,7 +38,7 @@ func timely(h http.Handler, d time.Duration) http.Handler {
 	})
 }
 
-// timelyBody lifts the deadline of a body that has arrived, and tells connections.
+// timelyBody removes the deadline when the body has arrived, and reports that to connections.
 type timelyBody struct {
 	io.ReadCloser
 	lift func()
@@ -53,46 +53,46 @@ func (b *timelyBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// defaultConnections is the default of Site.MaxConnections: at some 20 KiB each, what a
-// small machine can hold.
+// defaultConnections is the default of Site.MaxConnections. At about 20 KiB each, a small machine
+// can hold this many.
 const defaultConnections = 8192
 
-// connections bounds the connections of one listener. A full one gives up a connection that
-// waits for its client: for a request, or for the body of one. Of these it takes one of the
-// network that has most of them, so that who fills the listener makes room for the others,
-// and there the one that has waited longest, so that a newcomer has time to ask. A connection
-// on which a request is served whose body has arrived is never given up, as it may be a
-// stream: with one on each, the newcomer is refused.
+// connections limits the connections of one listener. When it is full, it closes a connection that
+// waits for its client: for a request, or for the body of one. It takes the network with most of
+// these connections, so that an attacker who fills the listener makes room for others. Within it,
+// it takes the connection that has waited longest, so that new ones have time to send a request. A
+// connection with a served request whose body has arrived is never closed, because it may be a
+// stream. If all connections are of this kind, the new one is refused.
 type connections struct {
 	limit   int
 	proxies TrustedProxies
 
-	mu       sync.Mutex // guards what follows, also in places and crowds
+	mu       sync.Mutex // guards the following fields, also in places and crowds
 	open     int
-	waits    uint64 // how many there have been, to order them
+	waits    uint64 // number of waits so far, to order them
 	at       map[net.Conn]*place
 	networks map[string]*crowd
-	crowds   crowds // the same ones, the largest first
+	crowds   crowds // the same, largest first
 }
 
-// place is that of one connection.
+// place is the state of one connection.
 type place struct {
 	conn    net.Conn
 	network string
-	waiting *list.Element // in the crowd of its network; nil when it cannot be given up
+	waiting *list.Element // in the crowd of its network; nil: must not be closed
 	since   uint64
-	gone    bool // given up
+	gone    bool // closed by connections
 	active  bool // has requests
-	unsent  int  // requests whose body has not arrived: with HTTP/2 there can be several
-	served  int  // requests whose body has arrived, or that have none
-	left    bool // the handler has ended and left a body unread, for which net/http waits
+	unsent  int  // requests whose body has not arrived; HTTP/2 allows several
+	served  int  // requests whose body has arrived, or without a body
+	left    bool // the handler left a body unread, and net/http waits for it
 }
 
 func newConnections(limit int, proxies TrustedProxies) *connections {
 	return &connections{limit: limit, proxies: proxies, at: map[net.Conn]*place{}, networks: map[string]*crowd{}}
 }
 
-// changed is a http.Server.ConnState.
+// changed is an http.Server.ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	if p == nil {
 		return
 	}
-	c.leave(p) // what it waits for now, it has not waited for before
+	c.leave(p) // any wait starts again
 	p.active, p.left = state == http.StateActive, false
 	if state == http.StateClosed || state == http.StateHijacked {
 		c.open--
@@ -117,7 +117,7 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.settle(p)
 }
 
-// giveUp makes room for a new connection, or closes it.
+// giveUp closes an old connection, or the new one.
 func (c *connections) giveUp(newcomer *place) {
 	p := newcomer
 	if len(c.crowds) > 0 {
@@ -127,12 +127,12 @@ func (c *connections) giveUp(newcomer *place) {
 	c.settle(p)
 	conn := p.conn
 	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn() // without a TLS close_notify, which could have to wait
+		conn = t.NetConn() // without a TLS close_notify, which could block
 	}
 	_ = conn.Close()
 }
 
-// settle says whether a connection may be given up.
+// settle records whether a connection may be closed.
 func (c *connections) settle(p *place) {
 	switch {
 	case p.gone, p.active && (p.served > 0 || p.unsent == 0 && !p.left):
@@ -154,7 +154,7 @@ func (c *connections) settle(p *place) {
 	}
 }
 
-// leave takes a connection out of those that may be given up.
+// leave marks a connection as not to be closed.
 func (c *connections) leave(p *place) {
 	if p.waiting == nil {
 		return
@@ -170,7 +170,7 @@ func (c *connections) leave(p *place) {
 	p.waiting = nil
 }
 
-// placeKey is where a request has the place of its connection, a placeOf.
+// placeKey is the context key of the placeOf of a request's connection.
 type placeKey struct{}
 
 type placeOf struct {
@@ -178,13 +178,13 @@ type placeOf struct {
 	conn net.Conn
 }
 
-// known is a http.Server.ConnContext.
+// known is an http.Server.ConnContext.
 func (c *connections) known(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, placeKey{}, placeOf{c, conn})
 }
 
-// underWay counts a request for its connection, and returns what to call when its body has
-// arrived and when its handler has ended; neither need be the first.
+// underWay counts a request for its connection. It returns functions to call when the body has
+// arrived and when the handler has ended, in any order.
 func underWay(r *http.Request, unsent bool) (arrived, end func()) {
 	of, ok := r.Context().Value(placeKey{}).(placeOf)
 	if !ok {
@@ -194,7 +194,7 @@ func underWay(r *http.Request, unsent bool) (arrived, end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.at[of.conn]
-	if p == nil { // closed meanwhile
+	if p == nil { // closed in the meantime
 		return func() {}, func() {}
 	}
 	count := func(unsent bool, n int) {
@@ -221,17 +221,17 @@ func underWay(r *http.Request, unsent bool) (arrived, end func()) {
 		defer c.mu.Unlock()
 		count(unsent, -1)
 		ended = true
-		p.left = unsent && r.ProtoMajor < 2 // later versions do not wait
+		p.left = unsent && r.ProtoMajor < 2 // HTTP/2 and later do not wait
 		c.settle(p)
 	}
 	return arrived, end
 }
 
-// peerNetwork is what the other side of a connection is counted by: the largest network that
-// one customer of a provider has. The connections of a declared proxy are each those of another
-// client, and count alone.
+// peerNetwork returns the network that a connection is counted for: the largest network that one
+// customer of a provider has. Connections of a declared proxy belong to different clients, so each
+// counts alone.
 func (c *connections) peerNetwork(conn net.Conn) string {
-	a, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // a socket of another kind has none
+	a, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // other kinds of sockets have no address
 	if c.proxies.contains(a.Addr()) {
 		return a.String()
 	}
@@ -239,7 +239,7 @@ func (c *connections) peerNetwork(conn net.Conn) string {
 	return blocks[len(blocks)-1]
 }
 
-// crowd is the places of one network that can be given up, the longest waiting first.
+// crowd holds the connections of one network that may be closed, the longest waiting first.
 type crowd struct {
 	list.List
 	index int // in crowds

@@ -21,26 +21,28 @@ func (s *Server) newDecisions() *decisions.Taker {
 	})
 }
 
-// Refused takes a request that a guard in this process is about to refuse with 401 or 403, and returns the
-// reference by which the operator finds it (OB-02). Server is an mcpresource.Decisions.
+// Refused records a request that a guard in this process is about to refuse with 401 or 403. It
+// returns the reference that identifies it for the operator (OB-02). Server implements
+// mcpresource.Decisions.
 func (s *Server) Refused(r *http.Request, d oauth.Decision) string {
 	return s.decisions.Refused(r, s.cfg.TrustedProxies.ClientAddr(r), d)
 }
 
-// Read takes a client that reads the RFC 9728 document of a resource whose guard is in this process.
+// Read records a client that reads the RFC 9728 metadata of a resource whose guard is in this
+// process.
 func (s *Server) Read(r *http.Request, resource string) {
 	s.decisions.Read(r, s.cfg.TrustedProxies.ClientAddr(r), resource)
 }
 
-// LetThrough takes the first requests of a grant that a guard in this process has let through.
+// LetThrough records the first requests of a grant that a guard in this process has let through.
 func (s *Server) LetThrough(_ context.Context, d oauth.Decision) { s.decisions.LetThrough(d) }
 
-// Called keeps a call of a tool that a guard in this process reports, as an entry tool.called of the Logs of
-// Config.Audit. See mcpresource.KeepCalls.
+// Called records a tool call that a guard in this process reports, as an entry tool.called in the
+// Logs of Config.Audit. See mcpresource.KeepCalls.
 func (s *Server) Called(ctx context.Context, c oauth.Call) { s.decisions.Called(ctx, c) }
 
-// handleReport serves POST /reports: a resource server in another process tells what it has refused, and
-// which tools were called. It is the client as which that resource server introspects.
+// handleReport serves POST /reports: a resource server in another process reports its refusals and
+// tool calls. The caller is the client that the resource server uses for introspection.
 func (s *Server) handleReport(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)
 	if err != nil {

@@ -10,63 +10,62 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Delegation signs people in at identity providers (MCP 2025-03-26 authorization §2.10), and
-// knows what rests on their sessions there. A provider is named by its id throughout.
-// thirdparty.Delegation is the usual one.
+// Delegation signs users in at identity providers (MCP 2025-03-26 authorization §2.10), and checks
+// their sessions there. Providers are identified by their id. thirdparty.Delegation implements it.
 type Delegation interface {
 	SignIn
 	Bindings
 	Accounts
 	Broker
-	// OffersTokens reports whether resource servers may have tokens of a provider; without it
-	// token exchange is not offered.
+	// OffersTokens reports whether resource servers may get tokens of a provider; otherwise their
+	// exchange is not offered.
 	OffersTokens() bool
-	// Logout answers POST /callback/{provider}/logout, by which a provider says that a session
-	// there is over (OpenID Connect Back-Channel Logout 1.0). Nil: not offered.
+	// Logout returns the handler of POST /callback/{provider}/logout, where a provider reports the
+	// end of a session (OpenID Connect Back-Channel Logout 1.0). Nil: not offered.
 	Logout() http.Handler
 }
 
-// SignIn sends people to a provider, and takes them back.
+// SignIn sends users to a provider, and handles their return.
 type SignIn interface {
-	// Providers lists the providers in the order in which people are offered them.
+	// Providers lists the providers in the order of the sign-in page.
 	Providers() []delegation.Provider
-	// Route returns the provider of the person whom a login_hint names, by its domain, or "".
+	// Route returns the provider for a login_hint, chosen by its domain, or "".
 	Route(loginHint string) string
-	// Depart makes an authorization request to a provider and stores what its response needs. An
-	// *oauth.Error says what the person is told.
+	// Depart creates an authorization request to a provider and stores the data for its response.
+	// Its error is an *oauth.Error with a text for the user.
 	Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error)
-	// Return takes an authorization response, once. An *oauth.Error says what client and person are
-	// told; the request is in the result as soon as it is known. On success the session is stored;
-	// or nothing is, and the result has a claim to ask the person about.
+	// Return handles an authorization response, once. Its error is an *oauth.Error with a text for
+	// client and user. The result contains the request as soon as it is known. On success the
+	// session is stored; or the result has a claim to ask the user about, and nothing is stored
+	// yet.
 	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
-	// Claim ties the account of a claim to the user, who was shown it and said that it is
-	// theirs. Once; an *oauth.Error says what the person is told.
+	// Claim links the account of a claim to the user, who has confirmed that it is theirs. It works
+	// once. Its error is an *oauth.Error with a text for the user.
 	Claim(ctx context.Context, ticket, userID string) (delegation.Result, error)
-	// Disclaim gives the account of a claim up, and its tokens back to the provider.
+	// Disclaim discards the account of a claim, and revokes its tokens at the provider.
 	Disclaim(ctx context.Context, ticket, userID string) error
 }
 
-// Accounts lists and unties the accounts at providers that are tied to a user.
+// Accounts lists and unlinks users' accounts at providers.
 type Accounts interface {
-	// Identities returns them, oldest first.
+	// Identities returns a user's linked accounts, oldest first.
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
-	// Disconnect unties one, named by its connector (the id of the provider) and subject,
-	// and ends what rests on it. storage.ErrNotFound when there is
-	// none; storage.ErrLast when the person could not sign in any more;
-	// storage.ErrSignedOut when in, the session in which they do it, has ended.
+	// Disconnect unlinks an account, identified by its connector (the id of the provider) and
+	// subject, and ends the grants and sessions that depend on it. It returns storage.ErrNotFound
+	// if it is not linked, storage.ErrLast if the user could not sign in without it, and
+	// storage.ErrSignedOut if in, the acting session, has ended.
 	Disconnect(ctx context.Context, userID, connector, subject string, in storage.Hash) error
 }
 
-// Bindings knows whether the upstream sessions that grants rest on still stand
-// (AS-218).
+// Bindings checks the provider sessions that grants depend on (AS-218).
 type Bindings interface {
-	// Check asks the provider, unless it has confirmed the session within maxAge.
-	// storage.ErrRevoked: the session has ended, and with it its grants. An *oauth.Error with
-	// temporarily_unavailable: the provider cannot be asked now.
+	// Check asks the provider, unless it has confirmed the session within maxAge. It returns
+	// storage.ErrRevoked if the session, and with it its grants, has ended. It returns an
+	// *oauth.Error with temporarily_unavailable if the provider cannot be asked.
 	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
-	// Permit returns which of the scopes of a resource the person may have, by what the
-	// provider last said about them, and in words for operators which rules withhold the others.
-	// Errors are as with Check.
+	// Permit returns the scopes of a resource that the user may have, according to the provider's
+	// latest data about them. withheldBy names the rules that withhold the other scopes, for
+	// operators. Its errors are the same as for Check.
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (
 		left oauth.Scopes, withheldBy string, err error)
 	// ProviderGroups returns which provider groups make a person a member of one of the groups, by what the providers
@@ -77,13 +76,13 @@ type Bindings interface {
 	EndNotice(provider, reason string) string
 }
 
-// Broker hands tokens of providers to resource servers (RFC 8693).
+// Broker returns provider tokens for resource servers (RFC 8693).
 type Broker interface {
-	// Token returns a token of a provider for the user of an MCP token.
+	// Token returns a provider's token for the user of an MCP token.
 	//
-	// An *oauth.Error says why not: invalid_target when no policy gives the resource tokens
-	// of the provider, invalid_scope when not with these scopes, interaction_required when
-	// the person has to grant something at the provider first, temporarily_unavailable.
-	// Beside interaction_required the token has the scopes to ask for, and nothing else.
+	// Its error is an *oauth.Error: invalid_target if no policy gives the resource tokens of the
+	// provider, invalid_scope if not with these scopes, interaction_required if the user has to
+	// grant something at the provider first, or temporarily_unavailable. With interaction_required,
+	// the token contains only the scopes to ask for.
 	Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// paramUserCode is the parameter of /device with the code that a device shows (RFC 8628 §3.3.1).
+// paramUserCode is the parameter of /device for a user code (RFC 8628 §3.3.1).
 const paramUserCode = "user_code"
 
-// deviceBody is the answer to a device authorization request (RFC 8628 §3.2).
+// deviceBody is the response to a device authorization request (RFC 8628 §3.2).
 type deviceBody struct {
 	DeviceCode              string `json:"device_code"`               // REQUIRED
 	UserCode                string `json:"user_code"`                 // REQUIRED
@@ -33,8 +33,8 @@ type deviceBody struct {
 	Interval                int64  `json:"interval"`                  // OPTIONAL, in seconds
 }
 
-// errDeviceClearance: the page about a device has no place for a call, and the tokens of a new grant would only make
-// the call wait again.
+// errDeviceClearance refuses clearance scopes. The page about a device cannot show a call, and with
+// the tokens of a new grant the call would only wait again.
 var errDeviceClearance = oauth.NewError(oauth.InvalidScope,
 	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.")
 
@@ -90,7 +90,7 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 	})
 }
 
-// newDevices returns the requests of devices.
+// newDevices returns the device requests of the server.
 func (s *Server) newDevices() *device.Requests {
 	return device.New(device.Config{
 		Store:   s.cfg.Store,
@@ -102,10 +102,10 @@ func (s *Server) newDevices() *device.Requests {
 	})
 }
 
-// devicePages are where people decide about devices.
+// devicePages serves the pages where users decide about devices.
 type devicePages struct {
 	devices *flow.Devices
-	remote  *remotePages // nil: browsers are not signed in from other devices
+	remote  *remotePages // nil: browsers cannot be signed in from other devices
 	forms   *pageForms
 	steps   *steps
 }
@@ -127,10 +127,11 @@ func (p *devicePages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// linked reports whether a browser comes by a link, or by an address that was typed, and not from a
-// page of ours. A code that comes so is looked up once the person presses the button: wrong ones count,
-// and any page could send a browser here with a dozen of them. Browsers since 2023 say where they come
-// from (Fetch Metadata Request Headers, W3C); people with others are not asked to press once more.
+// linked reports whether a browser comes from a link or a typed address, and not from a page of
+// this server. A code from a link is looked up only when the user presses the button: wrong codes
+// count, and any page could send a browser here with a dozen of them. Browsers since 2023 report
+// where a request comes from (Fetch Metadata Request Headers, W3C); with others, no additional
+// press is required.
 func linked(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin"
@@ -147,7 +148,7 @@ func (p *devicePages) decide(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, p.devices.Decide(r.Context(), form, decisionOf(posted), p.forms.token(r)))
 }
 
-// writeDevice writes the steps of the request of a device.
+// writeDevice writes the steps of a device request.
 func (s *steps) writeDevice(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	switch step := step.(type) {
 	case flow.EnterDeviceCode:

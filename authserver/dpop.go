@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// DPoPPolicy says how tokens are bound to keys of clients (RFC 9449). Every client may have its tokens
-// bound; which have to be, clients and resources say.
+// DPoPPolicy configures how tokens are bound to clients' keys (RFC 9449). Any client may bind its
+// tokens. Clients and resources can require it.
 type DPoPPolicy struct {
-	// Nonce has every proof at the token endpoint carry a nonce of this server, so that none is of use
-	// that was made ahead of time (RFC 9449 §8). A nonce is good for two to five minutes.
+	// Nonce requires every proof at the token endpoint to carry a nonce of this server, so that
+	// proofs cannot be created in advance (RFC 9449 §8). A nonce is valid for two to five minutes.
 	Nonce bool
-	// Replays remembers the proofs that were used. Default: in memory, which several replicas want to
-	// replace.
+	// Replays records used proofs. Default: in memory. Several replicas should share one.
 	Replays ProofReplays
 }
 
-// ProofReplays remembers what may be used once. It is that of package mcpresource.
+// ProofReplays records ids that may be used once. It is the same as in package mcpresource.
 type ProofReplays interface {
-	// Use records id until then, and reports whether it was new; of two concurrent calls, one gets
-	// true. An id is 32 bytes of any value.
+	// Use records id until the given time, and reports whether it was new. Of two concurrent calls,
+	// one gets true. An id is 32 arbitrary bytes.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }

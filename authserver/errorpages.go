@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// errorPages writes pages that only have a message.
+// errorPages writes pages with only a message.
 type errorPages struct {
 	web   *spokenPages
 	hosts *foreignHosts
 }
 
-// show shows the error page. Only a protocol error's own words reach it.
+// show shows the error page. It shows only the text of a protocol error.
 func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
@@ -32,8 +32,8 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 	p.web.For(r).Error(w, status, v)
 }
 
-// fail answers a request whose client or redirect URI is unknown. Programs that ask for JSON get JSON: some
-// clients probe this way whether their registration is still valid.
+// fail answers a request whose client or redirect URI is unknown. Programs that accept JSON get
+// JSON: some clients check in this way whether their registration is still valid.
 func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	e := oauth.AsError(f.Err)
 	status := pageStatus(e)
@@ -48,9 +48,9 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	}
 }
 
-// strangerError tells a person that the application that sent them is unknown, and how to make it register
-// again. It names the application by its registration, if that can still be read, or by the kind of
-// application that the request looks like.
+// strangerError returns the page about an unknown application, with advice on how to make it
+// register again. It names the application by its registration, if that can still be read, or by
+// the likely kind of application.
 func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID}
 	advise(&v, e, http.StatusBadRequest)
@@ -67,7 +67,7 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 	return v
 }
 
-// stale answers a form that was made for another browser, or too long ago.
+// stale answers a form that was made for another browser, or has expired.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "stale or foreign form"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
@@ -78,8 +78,8 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answered answers a form that was sent before: from a window that was left open, or after going back
-// from the client.
+// answered answers a form that was sent before: from an old window, or after going back from the
+// client.
 func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
 	p.web.For(r).Error(w, http.StatusConflict, web.Error{
@@ -90,7 +90,7 @@ func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lost answers a browser that returns from a provider without having been sent there from here.
+// lost answers a browser that returns from a provider without a sign-in that began here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "unknown, used or foreign state"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
@@ -101,8 +101,8 @@ func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// unasked answers a browser that comes from a provider without a state: an administrator approved this server
-// there, or a person chose it in the provider's list of applications.
+// unasked answers a browser that comes from a provider without a state: an administrator approved
+// this server there, or a user chose it in the provider's list of applications.
 func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider string) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest,
 		"the provider sent the browser here without a state: no sign-in had begun"))
@@ -123,7 +123,7 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 	})
 }
 
-// notYours answers a person who opened another person's link (RS-200).
+// notYours answers a user who opened another user's link (RS-200).
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.For(r).Error(w, http.StatusForbidden, web.Error{
@@ -134,12 +134,12 @@ func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// because returns the error to record for a refusal whose cause decides the verdict.
+// because returns the error to record for a refusal with a cause.
 func because(cause attempt.Cause, what string) *oauth.Error {
 	return oauth.NewError(oauth.InvalidRequest, what).Because(cause.Because(errors.New(what)))
 }
 
-// misfit answers a request that no endpoint takes: with a page for people, and JSON for
+// misfit answers a request that no endpoint accepts: with a page for browsers, and JSON for
 // programs.
 func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
 	p.misfitBecause(w, r, status, v, nil)
@@ -156,7 +156,7 @@ func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, statu
 	p.web.For(r).Error(w, status, v)
 }
 
-// notFound answers what is not here.
+// notFound answers a request for an unknown path.
 func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 	if !p.web.paths.isIssuerHost(r.Host) {
 		p.foreignHost(w, r, http.StatusNotFound)
@@ -168,8 +168,8 @@ func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// wrongMethod answers a method that an endpoint has not. Where a form ends, that is what
-// opening the address again does: the browser keeps it after a wrong password.
+// wrongMethod answers a method that an endpoint does not support. Opening the address of a form's
+// target again has this effect: the browser keeps that address after a wrong password.
 func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
 	p.misfit(w, r, http.StatusMethodNotAllowed, web.Error{
 		Title:   web.Say("error.method_title"),
@@ -188,10 +188,10 @@ func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	}, cause)
 }
 
-// wantsPage reports whether a person will look at the answer.
+// wantsPage reports whether a browser requests a page.
 func wantsPage(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// wantsJSON reports whether a program will read it.
+// wantsJSON reports whether a program requests JSON.
 func wantsJSON(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
@@ -199,7 +199,7 @@ func wantsJSON(r *http.Request) bool {
 
 func pageStatus(e *oauth.Error) int {
 	if e.Status() == http.StatusUnauthorized {
-		return http.StatusBadRequest // 401 would promise a challenge that a page has not
+		return http.StatusBadRequest // a page has no challenge, which 401 would require
 	}
 	return e.Status()
 }
@@ -210,7 +210,7 @@ func handleRobots(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("User-agent: *\nDisallow: /\n"))
 }
 
-// icon serves /favicon.ico, which browsers ask for beside the icon that pages name.
+// icon serves /favicon.ico, which browsers request in addition to the page's icon.
 func (p *errorPages) icon(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, p.web.pages.Icon(), http.StatusMovedPermanently)
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// maxFormBytes bounds the body of every form that this server reads.
+// maxFormBytes is the maximum size of a form body.
 const maxFormBytes = 64 << 10
 
-// credentialParams must never travel in a URL: it is logged on the way (AS-06).
+// credentialParams must never be in a URL, because URLs are logged on the way (AS-06).
 var credentialParams = []string{
 	"client_secret", "client_assertion", "code", "code_verifier", "refresh_token", "token", "subject_token",
 	"actor_token", "device_code", "grant_type",
 }
 
-// readForm reads the form of a direct request. Only the body counts; credentials in
-// the query are refused, not ignored, so that a client that leaks them finds out.
+// readForm reads the form of a direct request. Only the body counts. Credentials in the query are
+// refused and not ignored, so that developers notice the leak.
 func readForm(r *http.Request) (form.Params, error) {
 	query := r.URL.Query()
 	for _, k := range credentialParams {
@@ -45,7 +45,7 @@ func readForm(r *http.Request) (form.Params, error) {
 	return p, p.CheckRepeated()
 }
 
-// readBody parses an application/x-www-form-urlencoded body of bounded size.
+// readBody parses an application/x-www-form-urlencoded body of limited size.
 func readBody(r *http.Request) (url.Values, error) {
 	body, err := readText(r)
 	if err != nil {

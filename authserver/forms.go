@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// What the form of a page is for. A form is good for this only.
+// Purposes of forms. A form is valid only for its purpose.
 const (
 	purposeLogin           = "login"
 	purposeConsent         = "consent"
@@ -22,42 +22,41 @@ const (
 	purposeSetup           = "setup"
 	purposeProviderConsent = "leave"         // consent before a sign-in at a provider: at /consent
 	purposeConfirm         = "confirm"       // the account that an application gets: at /consent
-	purposePaused          = "paused"        // an application that is paused
+	purposePaused          = "paused"        // a paused application
 	purposeProvider        = "depart"        // a sign-in at a provider without a client: at /depart
 	purposeConnect         = "connect"       // a request of a resource server
 	purposeDisconnect      = "disconnect"    // an account at a provider
 	purposeClaim           = "claim"         // an account that a provider returned
 	purposeDevice          = "device"        // the request of a device
 	purposeLink            = "link"          // a one-time link
-	purposeNotices         = "notices"       // what has changed about an account
-	purposeForgotten       = "forgotten"     // a password
-	purposeChoose          = "choose"        // one of the accounts that are signed in
+	purposeNotices         = "notices"       // notices of account changes
+	purposeForgotten       = "forgotten"     // a forgotten password
+	purposeChoose          = "choose"        // one of the signed-in accounts
 	purposePasskey         = "passkey"       // a sign-in with a passkey
-	purposeSecond          = "second"        // a sign-in that waits for a second proof
-	purposeRemote          = "await remote"  // a browser that is to be signed in from another device
-	purposeRemoteDecision  = "decide remote" // its person, there
-	purposeProve           = "prove"         // a new proof of a person who is signed in
-	purposeTo              = "to"            // where a page goes on to
+	purposeSecond          = "second"        // a sign-in that waits for a second factor
+	purposeRemote          = "await remote"  // a browser to be signed in from another device
+	purposeRemoteDecision  = "decide remote" // the user's decision about it
+	purposeProve           = "prove"         // authenticating again
+	purposeTo              = "to"            // a page's destination
 	purposePasskeyAdd      = "add passkey"
 	purposeAppAdd          = "add app"
 	purposeRecovery        = "recovery codes"
 	purposePassword        = "password"
-	purposeWay             = "way"       // one to rename or remove
+	purposeWay             = "way"       // renaming or removing one
 	purposeClearance       = "clearance" // one tool call
-	purposeAccount         = "account"   // what the account page ends
-	purposeDone            = "done"      // what that came to
-	purposeKey             = "key"       // one for a program
+	purposeAccount         = "account"   // actions of the account page
+	purposeDone            = "done"      // their outcome
+	purposeKey             = "key"       // an API key
 )
 
-// pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the
-// browser.
+// pageForms reads the forms of pages. Each form contains a state, sealed and bound to the browser.
 type pageForms struct {
 	sessions *session.Manager
 	errors   *errorPages
 	proxies  TrustedProxies
 }
 
-// read reads a form; when it cannot, it has answered.
+// read reads a form. If it returns false, it has sent a response.
 func (f *pageForms) read(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	form, err := readBody(r)
 	switch {
@@ -70,7 +69,7 @@ func (f *pageForms) read(w http.ResponseWriter, r *http.Request) (url.Values, bo
 	return form, err == nil
 }
 
-// open reads a form and the state that seal has put into it; when it cannot, it has answered.
+// open reads a form and its sealed state. If it returns false, it has sent a response.
 func (f *pageForms) open(w http.ResponseWriter, r *http.Request, purpose string, state any) (url.Values, bool) {
 	form, ok := f.read(w, r)
 	if !ok {
@@ -83,7 +82,7 @@ func (f *pageForms) open(w http.ResponseWriter, r *http.Request, purpose string,
 	return form, true
 }
 
-// unseal reads a state that seal has made for this browser.
+// unseal reads a state that was sealed for this browser.
 func (f *pageForms) unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) error {
 	return f.sessions.As(w, r, func(browser string) error {
 		return f.sessions.OpenStep(purpose, browser, sealed, state)
@@ -94,11 +93,11 @@ func (f *pageForms) seal(w http.ResponseWriter, r *http.Request, purpose string,
 	return f.sessions.SealStep(purpose, f.sessions.Browser(w, r), state)
 }
 
-// maxQueryBytes bounds an authorization request. It leaves room for a state of two
-// kilobytes and more, which real clients send.
+// maxQueryBytes is the maximum size of an authorization request. It leaves room for a state of more
+// than two kilobytes, which real clients send.
 const maxQueryBytes = 6 << 10
 
-// query reads the parameters in a URL; when it cannot, it has answered.
+// query reads the parameters of a URL. If it returns false, it has sent a response.
 func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	if len(r.URL.RawQuery) > maxQueryBytes {
 		f.errors.show(w, r, http.StatusRequestURITooLong,
@@ -114,13 +113,13 @@ func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, b
 	return form.Foreign(query), true
 }
 
-// token is the session of the browser, zero for none.
+// token returns the session of the browser, zero if it has none.
 func (f *pageForms) token(r *http.Request) storage.Hash {
 	token, _ := f.sessions.Token(r)
 	return token
 }
 
-// mint makes the session of a person who signs in by r, in its browser.
+// mint creates the session of a user who signs in with r, in its browser.
 func (f *pageForms) mint(r *http.Request, userID string, methods ...string) session.Minted {
 	m := f.sessions.Mint(userID)
 	m.Session.Methods, m.Session.Agent = methods, session.Agent(r.UserAgent())
@@ -128,18 +127,18 @@ func (f *pageForms) mint(r *http.Request, userID string, methods ...string) sess
 	return m
 }
 
-// networks are where a request comes from, as it is counted: the smallest first.
+// networks returns the source networks of a request for the limits, smallest first.
 func (f *pageForms) networks(r *http.Request) []string {
 	return network.Blocks(f.proxies.ClientAddr(r))
 }
 
-// near reports whether an address is in the network that a request comes from.
+// near reports whether an address is in the source network of a request.
 func (f *pageForms) near(r *http.Request, address string) bool {
 	a, err := netip.ParseAddr(address)
 	return err == nil && network.Blocks(a)[0] == f.networks(r)[0]
 }
 
-// destination is where a page goes on to, by its address: the account where that names none.
+// destination returns the destination in a page's address; the default is the account page.
 func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
 	sealed := r.URL.Query().Get("to")
 	if sealed == "" {
@@ -152,7 +151,7 @@ func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entr
 	return to, true
 }
 
-// answer is what a form of ours has of a proof, and from where.
+// answer returns the authentication in a form, and its source.
 func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) entry.Answer {
 	from, device := f.networks(r), f.sessions.KnownBrowser(r)
 	return entry.Answer{

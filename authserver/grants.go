@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// grants is what stands behind the endpoints of clients: /token, /introspect and /revoke.
+// grants contains the parts behind the client endpoints /token, /introspect and /revoke.
 type grants struct {
 	clientAuth *grant.ClientAuth
 	approvals  *grant.Approvals
@@ -20,12 +20,12 @@ type grants struct {
 	pushEndpoint string
 	exchange     *grant.Exchange
 	clearances   *grant.Clearances
-	bearer       *grant.Bearer // nil: no issuer of assertions is trusted
+	bearer       *grant.Bearer // nil: no issuer is trusted
 	shell        *shell.Shell
 	proxies      TrustedProxies
 }
 
-// newGrants puts the grants together; the other parts of the server are there already.
+// newGrants assembles the grants from the other parts of the server.
 func (s *Server) newGrants() grants {
 	c := s.cfg
 	refresh := &grant.RefreshTokens{Keys: s.keys, Ring: s.ring, IdleTTL: c.Tokens.RefreshIdleTTL}
@@ -68,7 +68,7 @@ func (s *Server) newBearer(g *grants) *grant.Bearer {
 	}
 }
 
-// authenticate returns the client of a token request, which has used its proof.
+// authenticate returns the client of a token request, and uses up its proof.
 func (g *grants) authenticate(ctx context.Context, r grant.TokenRequest) (storage.Client, error) {
 	client, err := g.clientAuth.ForGrant(ctx, r)
 	if err == nil {
@@ -85,7 +85,8 @@ func (s *Server) newProofs() *grant.Proofs {
 		Now:     s.cfg.Now,
 	}
 	if s.cfg.DPoP.Nonce {
-		// All replicas have the key. What refresh tokens have under it begins with the number of a kind.
+		// All replicas have this key. Refresh tokens also use it; their input begins with a kind
+		// number, so the two cannot collide.
 		p.Nonces = func() *dpop.Nonces { return dpop.NewNonces(s.keys.TokenKey(), "nonce of the token endpoint") }
 	}
 	return grant.NewProofs(p)
@@ -104,7 +105,7 @@ func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
 	}
 }
 
-// newExchange returns what tokens can be exchanged for.
+// newExchange returns the token exchange with its kinds.
 func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 	kinds := []grant.ExchangeKind{&grant.IdentityAssertions{
 		Issuer:   s.cfg.Issuer,
@@ -138,8 +139,8 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 	return &grant.Exchange{Kinds: kinds}
 }
 
-// newShell puts together what answers a token request by the grant of its type. There is no
-// password grant (OAuth 2.1 §10, AS-03).
+// newShell assembles the grants for token requests. The password grant is not supported (OAuth 2.1
+// §10, AS-03).
 func (s *Server) newShell(authenticate shell.Authenticate, refresh *grant.RefreshTokens) *shell.Shell {
 	c, minter := s.cfg, s.newMinter()
 	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter,

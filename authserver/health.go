@@ -6,14 +6,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 )
 
-// Healthz says that the process is alive; it depends on nothing.
+// Healthz reports that the process is alive, without any checks.
 func (s *Server) Healthz(w http.ResponseWriter, _ *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// Readyz says whether to send requests here: the store is reachable, its
-// schema fits, keys are loaded, and the server is not about to stop. The reason for
-// a no is in the log.
+// Readyz reports whether this server should get requests: the store is reachable, its schema
+// matches, keys are loaded, and the server is not stopping. The log contains the reason of a
+// failure.
 func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		wire.WriteJSON(w, http.StatusServiceUnavailable, map[string]string{"status": "draining"})
@@ -27,6 +27,6 @@ func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// Drain makes readiness fail from now on, so that a load balancer sends no new
-// requests while the open ones finish. Serve ends each connection after its next response from now on.
+// Drain makes readiness fail from now on, so that a load balancer sends no new requests while the
+// open ones finish. Serve then closes each connection after its next response.
 func (s *Server) Drain() { s.draining.Store(true) }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// pageHelpers is the page on which people see the helpers of an application, and end them, below the
-// path of the issuer. Its form is posted as those of connected applications are.
+// pageHelpers is the page where users see and revoke the sub-agents of an application, below the
+// path of the issuer. Its form is posted like the forms of connected applications.
 const pageHelpers = "/account/helpers"
 
 // helpers serves GET /account/helpers.

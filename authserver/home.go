@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// homePages are the start page.
+// homePages serves the start page.
 type homePages struct {
 	start *flow.StartPage
 	forms *pageForms
@@ -42,7 +42,7 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 	p.steps.web.For(r).Home(w, v)
 }
 
-// addSignIn fills in how to sign in.
+// addSignIn adds the sign-in options.
 func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Home) (err error) {
 	if p.steps.passwords.offered(r.Context()) {
 		v.SignInURL = p.steps.views.paths.login
@@ -51,7 +51,7 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 	return err
 }
 
-// addAccount fills in who is signed in.
+// addAccount adds the signed-in user.
 func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, u storage.User) (err error) {
 	v.Username, v.AccountURL = u.Name, p.steps.views.paths.account
 	v.Step, err = p.forms.signOut(w, r, u, entry.Destination{})

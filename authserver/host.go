@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// ownHost serves pages under the host of the issuer and on loopback alone. A page of another
-// host whose name was made to lead here could otherwise guess passwords in the name of the
-// browser that shows it (DNS rebinding).
+// ownHost serves pages only for the host of the issuer and on loopback. Otherwise a page of another
+// host whose name resolves to this server could guess passwords in the browser that shows it (DNS
+// rebinding).
 func (p *pages) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !p.paths.isOwnHost(r.Host) {
@@ -32,13 +32,13 @@ func (p paths) isOwnHost(host string) bool {
 	return name != "" && name == p.host || oauth.IsLoopbackHost(name)
 }
 
-// isIssuerHost is isOwnHost without loopback, unless the issuer itself is there. MCP servers are told apart by
-// it: a tunnel that sends the local name reaches none of them.
+// isIssuerHost is isOwnHost without loopback, unless the issuer itself is on loopback. It is used
+// to tell MCP servers apart: a tunnel that sends the local name reaches none of them.
 func (p paths) isIssuerHost(host string) bool {
 	return p.isOwnHost(host) && (network.Hostname(host) == p.host || oauth.IsLoopbackHost(p.host))
 }
 
-// foreignHost answers a request for a host that is not served, and tells the operator of it.
+// foreignHost answers a request for an unknown host, and logs it for the operator.
 func (p *errorPages) foreignHost(w http.ResponseWriter, r *http.Request, status int) {
 	host := form.Cut(r.Host, maxHost)
 	p.hosts.tell(r, host)
@@ -51,13 +51,14 @@ func (p *errorPages) foreignHost(w http.ResponseWriter, r *http.Request, status 
 
 const (
 	maxHost = 100 // bytes of a host in the log and on a page
-	// maxForeign limits how many foreign hosts are logged in each foreignEvery, since anyone can make them up.
+	// maxForeign limits how many unknown hosts are logged in each foreignEvery, because anyone can
+	// invent them.
 	maxForeign   = 8
 	foreignEvery = time.Hour
 )
 
-// foreignHosts warns of hosts that are not served: often a tunnel or a proxy has a name that the server was not
-// told, or replaces the Host header.
+// foreignHosts logs warnings about unknown hosts: often a tunnel or a proxy has a name that is not
+// configured, or replaces the Host header.
 type foreignHosts struct {
 	issuer string
 	log    *slog.Logger
@@ -65,7 +66,7 @@ type foreignHosts struct {
 
 	mu    sync.Mutex // guards the fields below
 	told  map[string]bool
-	since time.Time // when told was emptied
+	since time.Time // when told was cleared
 }
 
 func (f *foreignHosts) tell(r *http.Request, host string) {

@@ -11,27 +11,26 @@ import (
 )
 
 const (
-	// keyInterval is how often it is asked whether a key is due, and what commands have done.
-	// It costs two small reads.
+	// keyInterval is how often the server checks for due keys and for actions of commands. This
+	// costs two small reads.
 	keyInterval   = 5 * time.Second
 	sweepInterval = time.Minute
-	// sweepBatch bounds how long a statement of a sweep holds up what else is written: some
-	// tens of milliseconds.
+	// sweepBatch limits how long a statement of a sweep blocks other writes: some tens of
+	// milliseconds.
 	sweepBatch = 2000
-	// sweepLease is for how long a replica sweeps without a word: longer than the interval, so
-	// that it stays with one as long as that is there.
+	// sweepLease is how long a replica keeps the sweep after its last run. It exceeds the interval,
+	// so that the sweep stays with a running replica.
 	sweepLease = 90 * time.Second
-	// cutInterval is how often it is asked whether a cut has to be followed, one small read.
+	// cutInterval is how often the server looks for revocations to complete, with one small read.
 	cutInterval = time.Second
-	// outageInterval is how often a store that is away is asked whether it is back.
+	// outageInterval is how often the server checks whether an unavailable store is back.
 	outageInterval = 2 * time.Second
 )
 
-// Run does the housekeeping until ctx ends: it removes expired records in small
-// batches, marks the grants of what was cut as a whole, rotates the signing key when it is
-// due, and records what commands on the same store did. Each has a loop of its own, so that
-// none waits for another. Any number of replicas may run it at once; one of them sweeps, and
-// one follows cuts.
+// Run does the housekeeping until ctx ends. It removes expired records in small batches, marks the
+// grants of bulk revocations, rotates the signing key when due, and records the actions of commands
+// on the same store. Each task has its own loop, so that none waits for another. Any number of
+// replicas may run it at once; one of them sweeps, and one completes revocations.
 func (s *Server) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() { every(ctx, keyInterval, s.tend) })
@@ -42,7 +41,7 @@ func (s *Server) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// every does a task at each interval until ctx ends.
+// every runs a task at each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, task func(context.Context)) {
 	t := time.NewTicker(interval)
 	defer t.Stop()
@@ -68,18 +67,18 @@ func (s *Server) tend(ctx context.Context) {
 	}
 }
 
-// followOutage checks whether the store takes writes again. Without it, one failure on an idle server would count as an
-// outage until the next refresh or readiness check.
+// followOutage checks whether the store accepts writes again. Without it, one failure on an idle
+// server would count as an outage until the next refresh or readiness check.
 func (s *Server) followOutage(ctx context.Context) {
 	if !s.outages.Suspected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_ = s.writable(ctx) // its outcome is observed
+	_ = s.writable(ctx) // records its outcome
 }
 
-// sweep removes what has expired, batch by batch, for as long as there is a whole one.
+// sweep removes expired records batch by batch, until a batch is not full.
 func (s *Server) sweep(ctx context.Context) {
 	for s.leads(ctx, "sweep", sweepLease) {
 		now := s.cfg.Now()
@@ -99,8 +98,8 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// followCuts marks the grants of what was cut as a whole. The cut has taken effect; what follows
-// are the status lists.
+// followCuts marks the grants of bulk revocations. The revocation is in effect already; this
+// updates the status lists.
 func (s *Server) followCuts(ctx context.Context) {
 	cuts, err := s.cfg.Store.PendingCuts(ctx, s.cfg.Now())
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *Server) followCuts(ctx context.Context) {
 	}
 }
 
-// leads reports whether it is this replica that does a task.
+// leads reports whether this replica runs a task.
 func (s *Server) leads(ctx context.Context, task string, lease time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

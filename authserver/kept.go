@@ -14,11 +14,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 )
 
-// keptWithin is how long an answer waits for what it rests on to be kept.
+// keptWithin is how long a response waits for its audit entries to be stored.
 const keptWithin = 5 * time.Second
 
-// kept has answers wait until the audit keeps what was recorded for them, and answers 503 instead when it
-// does not (OB-06). What could do something is refused at once while the audit keeps nothing.
+// kept delays responses until the audit log has stored their entries, and answers 503 if it does
+// not (OB-06). While the audit log fails, requests that could change something are refused
+// immediately.
 func (s *Server) kept(h http.Handler) http.Handler {
 	if !s.cfg.AuditRequired {
 		return h
@@ -34,11 +35,11 @@ func (s *Server) kept(h http.Handler) http.Handler {
 		r = r.WithContext(ctx)
 		a := &heldAnswer{server: s, w: w, r: r, pending: pending, before: w.Header().Clone()}
 		h.ServeHTTP(a.writer(), r)
-		a.begin() // of an answer without a body
+		a.begin() // for a response without a body
 	})
 }
 
-// acts reports whether a request can do something that is recorded.
+// acts reports whether a request can cause an audit entry.
 func (p paths) acts(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -48,18 +49,18 @@ func (p paths) acts(r *http.Request) bool {
 	return true
 }
 
-// heldAnswer is an answer that begins when the audit has kept what it rests on.
+// heldAnswer is a response that begins when the audit log has stored its entries.
 type heldAnswer struct {
 	server  *Server
 	w       http.ResponseWriter
 	r       *http.Request
 	pending *audit.Pending
-	before  http.Header // as it was before the handler
+	before  http.Header // before the handler ran
 	begun   bool
 	refused bool
 }
 
-// begin waits, and reports whether the answer is the handler's.
+// begin waits for the audit log, and reports whether to send the handler's response.
 func (a *heldAnswer) begin() bool {
 	if a.begun {
 		return !a.refused
@@ -69,7 +70,7 @@ func (a *heldAnswer) begin() bool {
 	defer cancel()
 	if err := a.pending.Wait(ctx); err != nil {
 		a.refused = true
-		clear(a.w.Header()) // cookies, and the code of a redirect
+		clear(a.w.Header()) // removes cookies and redirects with a code
 		for name, values := range a.before {
 			a.w.Header()[name] = values
 		}
@@ -78,7 +79,7 @@ func (a *heldAnswer) begin() bool {
 	return !a.refused
 }
 
-// writer is what the handler writes to.
+// writer returns the handler's ResponseWriter.
 func (a *heldAnswer) writer() http.ResponseWriter {
 	return httpsnoop.Wrap(a.w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
@@ -114,7 +115,7 @@ func (a *heldAnswer) writer() http.ResponseWriter {
 	})
 }
 
-// writeUnkept answers a request whose entries in the audit are not kept.
+// writeUnkept answers a request whose audit entries were not stored.
 func (s *Server) writeUnkept(w http.ResponseWriter, r *http.Request, cause error) {
 	err := refusal.Unavailable(errors.Join(errUnkept, cause))
 	if wantsPage(r) {

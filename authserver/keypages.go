@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// pageKeys is the page on which people make keys for programs, below the path of the issuer.
+// pageKeys is the page where users create API keys, below the path of the issuer.
 const pageKeys = "/account/keys"
 
-// keyPages are that page, and the one that shows a key once.
+// keyPages serves this page, and the page that shows a key once.
 type keyPages struct {
 	maker *account.KeyMaker
 	prove *provePages
@@ -32,7 +32,7 @@ func (p *keyPages) page(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, offer, web.MakeKey{})
 }
 
-// here is the page as it was asked for, to come back to.
+// here returns the requested page, to come back to it.
 func (p *keyPages) here(r *http.Request) string {
 	if r.URL.RawQuery == "" {
 		return pageKeys
@@ -40,7 +40,7 @@ func (p *keyPages) here(r *http.Request) string {
 	return pageKeys + "?" + r.URL.RawQuery
 }
 
-// keyDays is how long a key lives when its person does not say, in days.
+// keyDays is the default lifetime of a key in days.
 const keyDays = 30
 
 func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o account.KeyOffer, v web.MakeKey) {
@@ -60,7 +60,7 @@ func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o ac
 		p.failed(w, r, pageKeys, err)
 		return
 	}
-	// Nothing is preselected but what cannot be left out: the rest is a person's own choice.
+	// Only required scopes are preselected; users choose the others themselves.
 	v.Server, v.Scopes = resourceParty(o.Server), grantedScopes(o.Server, o.Permitted)
 	for _, d := range o.Days {
 		v.Days = append(v.Days, web.DayChoice{Days: d})
@@ -81,7 +81,7 @@ func (p *keyPages) make(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	days, _ := strconv.Atoi(posted.Get("days")) // 0 is refused: the page offers no such choice
+	days, _ := strconv.Atoi(posted.Get("days")) // 0 is refused: the page does not offer it
 	want := account.KeyRequest{Name: posted.Get("name"), Days: days, Scopes: posted["scope"]}
 	made, err := p.maker.Make(r.Context(), p.forms.token(r), f, want)
 	if err == nil {
@@ -101,14 +101,14 @@ func (p *keyPages) make(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, status, offer, web.MakeKey{Problem: problem, Name: want.Name})
 }
 
-// made is what is shown of a key, once.
+// made returns the page that shows a key once.
 func (p *keyPages) made(k account.MadeKey) web.KeyMade {
 	views := p.steps.views
 	token := views.issuer + "/token"
 	return web.KeyMade{
 		Name: k.Client.Name, Server: resourceParty(k.Server), Scopes: grantedScopes(k.Server, k.Grant.Scopes),
 		Ends: k.Grant.ExpiresAt, ClientID: k.Client.ID, Secret: k.Secret, TokenURL: token,
-		// ids, secrets and URLs of ours have no character that a shell would take for its own in quotes
+		// safe in single quotes: ids, secrets and URLs of this server contain no special characters
 		Command: "curl -u '" + k.Client.ID + ":" + k.Secret + "' -d grant_type=client_credentials '" + token + "'",
 		BackURL: views.paths.account + "#keys",
 	}
@@ -118,7 +118,8 @@ func (p *keyPages) failed(w http.ResponseWriter, r *http.Request, back string, e
 	p.prove.refused(w, r, back, err)
 }
 
-// keyProblem is what people read of a key that was not made; none for an error that is not theirs.
+// keyProblem returns the user's text for a key that was not created; none if the error is not the
+// user's.
 func keyProblem(err error) (int, web.Text) {
 	switch {
 	case errors.Is(err, account.ErrKeyName):
@@ -137,7 +138,7 @@ func keyProblem(err error) (int, web.Text) {
 	return 0, web.Text{}
 }
 
-// keys are the keys for programs on the account page.
+// keys returns the API keys for the account page.
 func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKeys {
 	out, paths := web.AccountKeys{AccountForm: form}, p.steps.views.paths
 	if !p.maker.Off {

@@ -13,22 +13,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// spokenPages are the pages in the language of whom they are for (PE-13).
+// spokenPages are the pages in the language of their reader (PE-13).
 type spokenPages struct {
 	pages    *web.Pages
 	sessions *session.Manager
 	paths    paths
 }
 
-// paramLocales is what an application knows of the languages of the person (OpenID Connect Core
+// paramLocales contains the user's languages as known to the application (OpenID Connect Core
 // §3.1.2.1, RFC 8414 §2).
 const paramLocales = "ui_locales"
 
-// For has the pages in the language for a request: the person's own choice comes before the wish
-// of the application, and that before what the browser is set to.
+// For returns the pages in the language for a request: the user's own choice first, then the
+// application's wish, then the browser's setting.
 func (s *spokenPages) For(r *http.Request) *web.Pages {
 	chosen, asked := s.sessions.Languages(r)
-	if r.URL.Path == s.paths.authorize { // what an earlier request asked for is over
+	if r.URL.Path == s.paths.authorize { // replaces the wish of an earlier request
 		asked = locales(r.URL)
 	}
 	pages := s.pages.For(chosen.Tag, asked, r.Header.Get("Accept-Language"))
@@ -39,15 +39,15 @@ func (s *spokenPages) For(r *http.Request) *web.Pages {
 	return pages.Offering(r.URL.RequestURI())
 }
 
-// languagePages are where people choose a language.
+// languagePages changes the language.
 type languagePages struct {
 	browsers *entry.Browsers
 	forms    *pageForms
 	web      *spokenPages
 }
 
-// choose serves POST /language: the person chooses a language, which is kept in the browser and, when
-// they have proved just now who they are, at their account. They go on from the same page.
+// choose serves POST /language: the user chooses a language, which is stored in the browser. It is
+// also stored in their account if they have recently authenticated. They return to the same page.
 func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if tag := form.Get("language"); err == nil && p.web.pages.Offers(tag) {
@@ -59,8 +59,8 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	redirect(w, p.web.own(form.Get("back")))
 }
 
-// chooseLanguage keeps a choice at the account of the person of a session, or in the browser until they
-// have proved who they are.
+// chooseLanguage stores a choice in the account of a session's user, or in the browser until the
+// user has authenticated.
 func (f *pageForms) chooseLanguage(
 	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, token storage.Hash, tag string,
 ) error {
@@ -75,8 +75,9 @@ func (f *pageForms) chooseLanguage(
 	return nil
 }
 
-// follow has the pages in a browser in the language of the person of its current session. What they chose
-// in this browser is kept at their account. What the person before chose is not theirs.
+// follow sets the language of a browser to the language of its current session's user. A choice
+// that they made in this browser is stored in their account. A choice of an earlier user is
+// ignored.
 func (f *pageForms) follow(
 	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, token storage.Hash, u storage.User,
 ) {
@@ -84,7 +85,7 @@ func (f *pageForms) follow(
 	theirs := chosen.PendingOf(u.ID) || u.Locale == "" && chosen.PendingOf("")
 	switch {
 	case theirs && f.errors.web.pages.Offers(chosen.Tag):
-		if f.chooseLanguage(w, r, browsers, token, chosen.Tag) != nil { // which does not refuse the sign-in
+		if f.chooseLanguage(w, r, browsers, token, chosen.Tag) != nil { // a failure does not refuse the sign-in
 			f.sessions.ChooseLanguage(w, chosen.Tag, u.ID)
 		}
 	case chosen.Tag != u.Locale:
@@ -92,7 +93,7 @@ func (f *pageForms) follow(
 	}
 }
 
-// own is an address when it is one of ours, and otherwise the start page.
+// own returns an address if it belongs to this server, and otherwise the start page.
 func (s *spokenPages) own(back string) string {
 	u, err := url.Parse(back)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" ||
@@ -110,8 +111,8 @@ func locales(u *url.URL) string {
 	return u.Query().Get(paramLocales)
 }
 
-// ask remembers the languages that an authorization request asks for, for the pages that follow,
-// and forgets those of an earlier request.
+// ask remembers the languages of an authorization request for the following pages, and discards
+// those of an earlier request.
 func (s *spokenPages) ask(w http.ResponseWriter, r *http.Request, query url.Values) {
 	tag, _ := s.pages.Speaks(query.Get(paramLocales))
 	s.sessions.AskLanguage(w, r, tag)

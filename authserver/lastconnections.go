@@ -6,19 +6,21 @@ import (
 	"time"
 )
 
-// settleTime is for the requests of connections that were accepted just before the listeners close.
+// settleTime is the time for the requests of connections that were accepted just before the
+// listeners close.
 const settleTime = 200 * time.Millisecond
 
-// closeListeners closes the listeners, then waits for the first requests of connections just accepted:
+// closeListeners closes the listeners, then waits for the first requests of new connections:
 // http.Server.Shutdown drops requests that arrive after it has begun (OP-07).
 func closeListeners(all []net.Listener) {
 	for _, l := range all {
-		_ = l.Close() // it takes no connections in either case
+		_ = l.Close() // it accepts no connections in either case
 	}
 	time.Sleep(settleTime)
 }
 
-// onceListener closes its listener once: http.Server.Shutdown would report a second Close as an error.
+// onceListener closes its listener once: http.Server.Shutdown would report a second Close as an
+// error.
 type onceListener struct {
 	net.Listener
 	once sync.Once

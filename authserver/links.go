@@ -16,35 +16,36 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// linkPages are those of one-time links, and the one on which a person asks for such a link.
+// linkPages serves the pages of one-time links, and the page to request such a link.
 type linkPages struct {
 	users    *users.Users
 	ways     *ways.Ways
 	browsers *entry.Browsers
-	off      bool // accounts with a password do not sign in
+	off      bool // password sign-in is disabled
 	issuer   string
 	paths    paths
 	web      *spokenPages
 	forms    *pageForms
 }
 
-// linkForm is what the forms of a link are sealed with: they are good for this link alone.
+// linkForm is the sealed content of a link's forms, valid only for this link.
 type linkForm struct {
 	Token  storage.Hash
-	UserID string `json:",omitempty"` // whose passkey is being made, of an invitation a new one
+	UserID string `json:",omitempty"` // owner of the new passkey; for an invitation, a new id
 	Sealed string `json:",omitempty"` // of the passkey, by package ways
 }
 
-// choices are what the person of a link can choose to sign in with from now on.
+// choices are the authentication methods that a link's user can choose.
 type choices struct{ password, passkey bool }
 
-// choices of a link. One that a person asked for by mail gives a password alone: a passkey counts as
-// two factors, and a reader of the person's mail must not get past the second factor.
+// choices returns the choices of a link. A link that a user requested by mail offers only a
+// password: a passkey counts as two factors, and a reader of the user's mail must not bypass the
+// second factor.
 func (p *linkPages) choices(s users.LinkView) choices {
 	return choices{password: !p.off, passkey: p.ways.Site().Offered() && s.Kind != storage.LinkReset}
 }
 
-// open returns what the link of a token is for, in a browser; users.ErrLink where it leaves no choice.
+// open returns the purpose of a token's link in a browser, or users.ErrLink if it offers no choice.
 func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (users.LinkView, error) {
 	shown, err := p.users.ShowLink(r.Context(), token, browser)
 	if err == nil && !shown.Stops && p.choices(shown) == (choices{}) {
@@ -53,7 +54,8 @@ func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (u
 	return shown, err
 }
 
-// page serves GET /link/{token}. It spends nothing: mail scanners and previews open links.
+// page serves GET /link/{token}. It does not use the link up, because mail scanners and previews
+// open links.
 func (p *linkPages) page(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, web.Text{})
 }
@@ -84,7 +86,7 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 	p.web.For(r).Link(w, status, v)
 }
 
-// view is the page of a link, with a form for each choice.
+// view returns the page of a link, with a form for each choice.
 func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.LinkView) (web.Link, error) {
 	token, choices := r.PathValue("token"), p.choices(shown)
 	form, v := linkForm{Token: secrets.Hash(token)}, linkView(shown, choices)
@@ -103,7 +105,7 @@ func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.Lin
 	return v, err
 }
 
-// askPasskey begins to make a passkey for the person of a link.
+// askPasskey begins to create a passkey for the user of a link.
 func (p *linkPages) askPasskey(
 	w http.ResponseWriter, r *http.Request, shown users.LinkView, form *linkForm,
 ) (*web.Passkey, error) {
@@ -170,7 +172,7 @@ func (p *linkPages) use(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// usePasskey uses a link with the passkey that the person has made.
+// usePasskey uses a link with the new passkey.
 func (p *linkPages) usePasskey(
 	w http.ResponseWriter, r *http.Request, shown users.LinkView, use users.LinkUse, sealed linkForm, form url.Values,
 ) {
@@ -226,8 +228,8 @@ func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.L
 	}
 }
 
-// clear takes the session of the account off the browser: it has ended with the recovery. That of
-// another person stays.
+// clear removes the account's session from the browser after a recovery has ended it. Another
+// user's session stays.
 func (p *linkPages) clear(w http.ResponseWriter, r *http.Request) {
 	if current, held, err := p.forms.held(r, p.browsers); err == nil && current && held[0].userID == "" {
 		p.forms.sessions.Clear(w, r)
@@ -245,7 +247,7 @@ func recovered(name string, use users.LinkUse) web.LinkMessage {
 	}
 }
 
-// refuse answers alike for links that were used, have expired, were stopped or never were.
+// refuse gives the same answer for used, expired, stopped and unknown links.
 func (p *linkPages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, users.ErrLink):
@@ -283,7 +285,7 @@ func (p *linkPages) forgotten(w http.ResponseWriter, r *http.Request) {
 	p.web.For(r).Forgotten(w, web.Forgotten{Action: p.paths.forgotten, Step: step})
 }
 
-// send serves POST /login/forgotten. The answer is the same for every name (PE-08).
+// send serves POST /login/forgotten. The response is the same for every name (PE-08).
 func (p *linkPages) send(w http.ResponseWriter, r *http.Request) {
 	if !p.offersMail() {
 		p.forms.errors.notFound(w, r)

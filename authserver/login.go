@@ -14,18 +14,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// loginPages sign people in here, and out.
+// loginPages signs users in and out.
 type loginPages struct {
 	flow  *flow.Flow
 	start *flow.StartPage
 	entry *entry.SignIns
-	off   bool // accounts with a password do not sign in
+	off   bool // password sign-in is disabled
 	forms *pageForms
 	steps *steps
 }
 
-// page serves GET /login: the address bar shows it after a wrong password, and
-// the start page leads here.
+// page serves GET /login: the address bar shows it after a wrong password, and the start page links
+// to it.
 func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	h, err := p.start.Home(r.Context(), p.forms.token(r))
 	switch {
@@ -38,8 +38,8 @@ func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login serves POST /login: it checks a password, begins a session and goes
-// back to where the person came from.
+// login serves POST /login: it checks a password, begins a session and continues to the user's
+// destination.
 func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 	var to entry.Destination
 	posted, ok := p.forms.open(w, r, purposeLogin, &to)
@@ -61,7 +61,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 
 var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
 
-// problem shows the login page again with what was wrong.
+// problem shows the login page again with the problem.
 func (p *loginPages) problem(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, after refusedProof, err error,
 ) {
@@ -72,8 +72,8 @@ func (p *loginPages) problem(
 	p.again(w, r, to, after)
 }
 
-// again shows the login page for the request that it belongs to, as far as
-// that can be known before a person has signed in.
+// again shows the login page for its request, as far as the request can be examined before a user
+// has signed in.
 func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Destination, after refusedProof) {
 	login := entry.Login{To: to}
 	if to.Query != "" {
@@ -88,8 +88,8 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Dest
 	p.steps.login(w, r, login, after)
 }
 
-// tooMany says of what there are too many attempts: a person who reads that it is their account
-// believes that an attacker is after it.
+// tooMany returns the text about too many attempts, and names the limit that was reached: a user
+// whose account is named believes that someone is attacking it.
 func tooMany(counted users.Counted, minutes int) web.Text {
 	switch counted {
 	case users.ByNetwork:
@@ -102,25 +102,25 @@ func tooMany(counted users.Counted, minutes int) web.Text {
 	return web.Count("login.busy_account", minutes)
 }
 
-// minutes is a wait as people are told of it, one at least.
+// minutes returns a wait in minutes for display, at least one.
 func minutes(d time.Duration) int { return max(1, int(d.Round(time.Minute)/time.Minute)) }
 
-// signOutForm is what the form that signs a person out carries along: a page signs out no other person
-// than the one whom it names, also when another person has become current in the browser since.
+// signOutForm is the content of the sign-out form. A page signs out only the user that it names,
+// even if another user has become current in the browser since.
 type signOutForm struct {
-	UserID string            `json:"u"` // "" beside the parameter for all
+	UserID string            `json:"u"` // "" together with the parameter for all
 	To     entry.Destination `json:"t"`
 }
 
-// signOut is a form that signs out the person of a page.
+// signOut returns the sealed content of the form that signs out a page's user.
 func (f *pageForms) signOut(
 	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination,
 ) (string, error) {
 	return f.seal(w, r, purposeLogout, signOutForm{u.ID, to})
 }
 
-// logout serves POST /logout: it ends the session of the person of the page, or all that the browser
-// holds.
+// logout serves POST /logout: it ends the session of the page's user, or all sessions of the
+// browser.
 func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	var form signOutForm
 	posted, ok := p.forms.open(w, r, purposeLogout, &form)
@@ -128,7 +128,7 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	all := posted.Get("all") != ""
-	if form.UserID == "" && !all { // of the version before, which named no person
+	if form.UserID == "" && !all { // from the previous version, which named no user
 		p.forms.errors.stale(w, r)
 		return
 	}
@@ -168,7 +168,7 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signedOut says so, and offers to sign out the other people whose sessions the browser still holds.
+// signedOut shows the sign-out, and offers to sign out the other users of the browser.
 func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, others bool) {
 	v := web.SignedOut{Action: s.views.paths.logout}
 	if others {

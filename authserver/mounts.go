@@ -6,32 +6,32 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
 )
 
-// mounts puts pages at their paths, under the issuer's own host only.
+// mounts registers pages at their paths, only under the issuer's own host.
 type mounts struct {
 	sameSite *http.CrossOriginProtection
 	handle   func(path string, h http.Handler, methods ...string)
 }
 
-// page mounts a page that is only read.
+// page registers a read-only page.
 func (m mounts) page(path string, page http.HandlerFunc) {
 	m.handle(path, page, http.MethodGet, http.MethodHead)
 }
 
-// form mounts what a form is posted to.
+// form registers the target of a form.
 func (m mounts) form(path string, form http.HandlerFunc) {
 	m.handle(path, m.sameSite.Handler(form), http.MethodPost)
 }
 
-// both mounts a page with its form at the same address.
+// both registers a page with its form at the same address.
 func (m mounts) both(path string, page, form http.HandlerFunc) {
 	m.handle(path, m.sameSite.Handler(byMethod(page, form)), http.MethodGet, http.MethodHead, http.MethodPost)
 }
 
-// register mounts the pages.
+// register registers the pages.
 func (p *pages) register(handle func(string, http.Handler, ...string), console bool) {
-	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site, or Origin where
-	// there is none), and every form carries a sealed step that is bound to the browser (AS-47). Each
-	// of the two must do without the other.
+	// The browser's Sec-Fetch-Site header, or Origin without it, lets this server refuse posts from
+	// another site. Every form also contains a sealed step that is bound to the browser (AS-47).
+	// Each of the two is sufficient without the other.
 	sameSite := http.NewCrossOriginProtection()
 	sameSite.SetDenyHandler(http.HandlerFunc(p.errors.crossOrigin))
 	m := mounts{sameSite, func(path string, h http.Handler, methods ...string) {
@@ -54,14 +54,14 @@ func (p *pages) register(handle func(string, http.Handler, ...string), console b
 	if p.backchannel != nil {
 		handle(p.paths.callback+"{provider}/logout", p.backchannel, http.MethodPost)
 	}
-	// Under every host: the page that refuses one has a style, too.
+	// Under every host, because the page about an unknown host needs its style.
 	handle(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.pages.Assets()), http.MethodGet,
 		http.MethodHead)
 }
 
-// registerSignIn mounts how people get in, and what they approve.
+// registerSignIn registers the pages for sign-in and consent.
 func (p *pages) registerSignIn(m mounts) {
-	// GET alone (OAuth 2.1 §3.1, AS-37): a HEAD could issue a code
+	// only GET (OAuth 2.1 §3.1, AS-37): a HEAD could issue a code
 	m.handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
 	m.form(p.paths.consent, p.authorize.consent)
 	m.form(p.paths.choose, p.login.choose)
@@ -82,7 +82,7 @@ func (p *pages) registerSignIn(m mounts) {
 	m.page(p.paths.home+"{$}", p.home.home)
 }
 
-// registerAccount mounts what people see and change once they are in.
+// registerAccount registers the pages of a signed-in user.
 func (p *pages) registerAccount(m mounts) {
 	m.page(p.paths.account, p.account.page)
 	m.form(p.paths.connections, p.account.connections)
@@ -98,7 +98,7 @@ func (p *pages) registerAccount(m mounts) {
 	m.both(p.paths.prefix+pageKeys, p.keys.page, p.keys.make)
 }
 
-// registerRemote mounts sign-ins from other devices.
+// registerRemote registers sign-ins from other devices.
 func (p *pages) registerRemote(m mounts) {
 	remote := m.sameSite.Handler(byMethod(p.remote.wait, p.remote.begin))
 	m.handle(p.paths.remote, remote, http.MethodGet, http.MethodPost) // a HEAD could begin a session
@@ -106,13 +106,13 @@ func (p *pages) registerRemote(m mounts) {
 	m.form(p.paths.remoteDecision, p.remote.decide)
 }
 
-// registerProviders mounts sign-ins at providers.
+// registerProviders registers sign-ins at providers.
 func (p *pages) registerProviders(m mounts) {
 	m.form(p.paths.depart, p.provider.depart)
 	m.form(p.paths.disconnect, p.account.disconnect)
 	m.form(p.paths.claim, p.provider.claim)
 	link := m.sameSite.Handler(http.HandlerFunc(p.provider.connect))
 	m.handle(p.paths.connect+"{request}", link, http.MethodGet, http.MethodPost)
-	// Providers send the browser here, some by a form: what guards this path is the state.
+	// Providers redirect the browser here, some with a form post: the state protects this path.
 	m.handle(p.paths.callback+"{provider}", http.HandlerFunc(p.provider.callback), http.MethodGet, http.MethodPost)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// newSession is a browser in which a person may be about to have a session.
+// newSession is a browser that may be about to get a session.
 type newSession struct {
 	forms *pageForms
 	r     *http.Request
@@ -22,7 +22,8 @@ func (x *newSession) mint(u storage.User, methods []string) storage.Session {
 	return x.begun.Session
 }
 
-// signedIn goes on where the person was going who has signed in, or writes what comes before that.
+// signedIn continues to the destination of a user who has signed in, or writes the step before
+// that.
 func (s *steps) signedIn(w http.ResponseWriter, r *http.Request, x *newSession, step entry.Step) {
 	switch step.(type) {
 	case entry.Continue, entry.StepUp: // the session has begun

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// noticePages show what has changed about an account (PE-04).
+// noticePages shows the notices about changes of an account (PE-04).
 type noticePages struct {
 	browsers *entry.Browsers
 	notifier *notice.Notifier
@@ -23,7 +23,7 @@ type noticePages struct {
 	forms    *pageForms
 }
 
-// noticeForm names what was shown, so that nothing is marked as seen that was not, and to whom.
+// noticeForm names the shown notices and their user, so that only these are marked as seen.
 type noticeForm struct {
 	UserID string
 	IDs    []string
@@ -49,7 +49,7 @@ func (p *noticePages) page(w http.ResponseWriter, r *http.Request) {
 	p.web.For(r).Notices(w, v)
 }
 
-// section is what a person has not seen yet.
+// section returns a user's unseen notices.
 func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID string) (v web.Notices, err error) {
 	unseen, err := p.notifier.Unseen(r.Context(), userID)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	return v, err
 }
 
-// noticeDetail is what a change was about.
+// noticeDetail returns the detail of a change.
 func noticeDetail(n storage.Notice) web.Text {
 	if from, ok := notice.Moment(n.Detail); ok && n.Kind == string(notice.RecoverLinkMade) {
 		return web.When(from)
@@ -83,9 +83,9 @@ func noticeDetail(n storage.Notice) web.Text {
 	return web.Given(n.Detail)
 }
 
-// act serves POST /account/notices. Both acts need a proof of the last minutes: a thief of a session
-// could otherwise hide from the person what tells of the thief, and keep the person from getting
-// back in (PE-04). The link in the letter stops a recovery without one.
+// act serves POST /account/notices. Both actions need recent authentication: otherwise a thief of a
+// session could hide the notices about the theft, and stop the user from recovering the account
+// (PE-04). The link in the mail stops a recovery without authentication.
 func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 	var sealed noticeForm
 	form, ok := p.forms.open(w, r, purposeNotices, &sealed)

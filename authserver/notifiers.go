@@ -8,17 +8,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Mailer sends mail to people, to the addresses that the operator has given them.
+// Mailer sends mail to users, at the addresses that the operator has set.
 type Mailer interface {
 	// Send delivers one message, in plain text and in HTML.
 	Send(ctx context.Context, to, subject, text, html string) error
 }
 
-// Webhook is where the operator is told of changes to accounts. The zero value sends nothing.
+// Webhook is the URL that receives changes of accounts. The zero value sends nothing.
 type Webhook struct {
 	URL    string
-	Secret string // signs what is posted (HMAC-SHA256)
-	// Networks are those that the URL may lead to, though they are private.
+	Secret string // signs the posted body (HMAC-SHA256)
+	// Networks lists the private networks that the URL may resolve to.
 	Networks []netip.Prefix
 }
 

@@ -21,8 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// requestNote is what the one log line of a request will say beyond what is noted in its
-// audit.Request.
+// requestNote contains the data for a request's log line that are not in its audit.Request.
 type requestNote struct {
 	id  string
 	err *oauth.Error
@@ -30,17 +29,17 @@ type requestNote struct {
 
 type requestNoteKey struct{}
 
-// bodyTimeout bounds the reading of a request, of which the largest has 64 KiB.
+// bodyTimeout limits the reading of a request; the largest has 64 KiB.
 const bodyTimeout = 30 * time.Second
 
-// noteError remembers the protocol error that a request was answered with.
+// noteError records the protocol error of a response.
 func noteError(r *http.Request, e *oauth.Error) {
 	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
 		n.err = e
 	}
 }
 
-// requestID names a request in the log and on error pages.
+// requestID returns the id of a request in the log and on error pages.
 func requestID(r *http.Request) string {
 	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
 		return n.id
@@ -48,15 +47,14 @@ func requestID(r *http.Request) string {
 	return ""
 }
 
-// observe writes one log event for each request, after it: who asked for what, how
-// it ended and why. The query and the body are never logged, because codes, states
-// and secrets travel there; of the parameters only those are that say who asked for what.
-// A panic
-// becomes a 500 and is logged with its stack.
+// observe writes one log event after each request: the client, the request, the outcome and the
+// reason. It never logs the query and the body, because they contain codes, states and secrets;
+// only parameters that identify client and request are logged. It turns a panic into a 500 and logs
+// it with its stack.
 func (s *Server) observe(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A client that sends a body byte by byte does not hold a connection for long. Not every
-		// writer has deadlines; net/http's do.
+		// A client that sends a body byte by byte must not hold a connection for long. Not every
+		// writer supports deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		from := s.cfg.TrustedProxies.ClientAddr(r)
 		ctx, draft := s.cfg.Attempts.Begin(r, from)
@@ -74,7 +72,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
 		if hungUp(r, m.Code) {
 			m.Code, note.err = wire.StatusHungUp, nil
-			s.cfg.Attempts.End(draft, attempt.Taken{}) // nobody was told anything
+			s.cfg.Attempts.End(draft, attempt.Taken{}) // no response was sent
 		} else {
 			s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
 		}
@@ -86,7 +84,8 @@ func (s *Server) observe(h http.Handler) http.Handler {
 	})
 }
 
-// hungUp reports whether a request failed because its client closed the connection: the failure is not ours.
+// hungUp reports whether a request failed because its client closed the connection, and not because
+// of the server.
 func hungUp(r *http.Request, status int) bool {
 	return status >= http.StatusInternalServerError && context.Cause(r.Context()) == context.Canceled
 }
@@ -99,7 +98,7 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 	if m.Code < http.StatusBadRequest {
 		level = s.cfg.Audit.RoutineLevel()
 	}
-	if note.err != nil && m.Code >= 500 && !errors.Is(note.err, storage.ErrPaused) { // a person paused; nothing failed
+	if note.err != nil && m.Code >= 500 && !errors.Is(note.err, storage.ErrPaused) { // paused by a user, not a failure
 		level = slog.LevelError
 	}
 	if !s.log.Enabled(r.Context(), level) {

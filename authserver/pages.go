@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 )
 
-// pages are all that browsers get: authorization requests, and the pages and forms of people.
+// pages serves browsers: authorization requests, and the pages and forms of users.
 type pages struct {
 	issuer    string
 	paths     paths
@@ -21,7 +21,7 @@ type pages struct {
 	device    *devicePages
 	paused    *pausedPages
 	clearance *clearancePages
-	remote    *remotePages // nil: browsers are not signed in from other devices
+	remote    *remotePages // nil: browsers cannot be signed in from other devices
 	account   *accountPages
 	language  *languagePages
 	setup     *setupPages
@@ -30,16 +30,16 @@ type pages struct {
 	ways      *wayPages
 	keys      *keyPages
 	notices   *noticePages
-	provider  *providerPages // nil: people sign in with a password only
-	console   http.Handler   // nil: there is none
-	// backchannel answers logout tokens of providers; nil: not offered.
+	provider  *providerPages // nil: users sign in with a password only
+	console   http.Handler   // nil: no console
+	// backchannel serves logout tokens of providers; nil: not offered.
 	backchannel http.Handler
 }
 
-// changingAccounts is how many accounts' changes are counted at a time.
+// changingAccounts is the number of accounts whose changes are counted.
 const changingAccounts = 10_000
 
-// newPages puts the flow together, and the pages on it.
+// newPages assembles the flow and its pages.
 func newPages(s *Server) *pages {
 	c := s.cfg
 	browsers := &entry.Browsers{

@@ -8,18 +8,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// passwordsTTL bounds how long the first account with a password stays unseen.
+// passwordsTTL is the maximum delay until the first account with a password is noticed.
 const passwordsTTL = 2 * time.Second
 
-// passwords knows whether any account has a password. If none has and people can sign in at a
-// provider, pages leave the password form out; they show it when the store cannot tell.
+// passwords reports whether any account has a password. If none has and users can sign in at a
+// provider, pages omit the password form. They show it if the store fails.
 type passwords struct {
 	store storage.Users
 	now   func() time.Time
-	off   bool // accounts with a password do not sign in
-	only  bool // there is no other way to sign in
+	off   bool // password sign-in is disabled
+	only  bool // the only way to sign in
 
-	mu      sync.Mutex // guards what follows; held while it is read
+	mu      sync.Mutex // guards the following fields; held during the read
 	some    bool
 	askedAt time.Time
 }
@@ -31,8 +31,8 @@ func newPasswords(c Config) *passwords {
 	}
 }
 
-// offered reports whether pages have a form for a password. The answer to the form does not
-// depend on it.
+// offered reports whether pages have a password form. The form's target accepts passwords in either
+// case.
 func (p *passwords) offered(ctx context.Context) bool {
 	if p.off {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// pausedPages is the page about an application that is paused, where it asks for access (EN-02).
+// pausedPages serves the page about a paused application that requests access (EN-02).
 type pausedPages struct {
 	flow     *flow.Flow
 	devices  *flow.Devices
@@ -22,7 +22,7 @@ type pausedPages struct {
 	steps    *steps
 }
 
-// askPaused says that the application is paused.
+// askPaused shows that the application is paused.
 func (s *steps) askPaused(w http.ResponseWriter, r *http.Request, step flow.AskPaused) {
 	sealed, err := s.forms.seal(w, r, purposePaused, step.Form)
 	if err != nil {
@@ -57,7 +57,8 @@ func (p *pausedPages) decide(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resume ends the pause, as the account page does, and goes on with the request: the person is asked about it.
+// resume ends the pause, like the account page, and continues with the request, which asks the
+// user.
 func (p *pausedPages) resume(w http.ResponseWriter, r *http.Request, form flow.PausedForm) {
 	who := account.Person{Token: p.forms.token(r), UserID: form.UserID}
 	if _, err := p.accounts.ResumePause(r.Context(), who, form.Pause); err != nil {
@@ -67,7 +68,7 @@ func (p *pausedPages) resume(w http.ResponseWriter, r *http.Request, form flow.P
 	redirect(w, p.steps.views.paths.resumed(form.To))
 }
 
-// resumed is where a person goes on to once an application is resumed.
+// resumed returns the address to continue at after an application is resumed.
 func (p paths) resumed(to entry.Destination) string {
 	if to.Query != "" {
 		return p.request(to.Query)

@@ -2,29 +2,29 @@ package authserver
 
 import "time"
 
-// TokenPolicy holds lifetimes. Zero fields take the defaults named here.
+// TokenPolicy configures lifetimes. Zero fields take the documented defaults.
 type TokenPolicy struct {
-	// CodeTTL: 60 seconds.
+	// CodeTTL is the lifetime of a code. Default: 60 seconds.
 	CodeTTL time.Duration
-	// AccessTTL: 15 minutes. With less than five minutes, clients that refresh five minutes ahead
-	// of time would refresh before every request.
+	// AccessTTL is the lifetime of an access token. Default: 15 minutes. With less than five
+	// minutes, clients that refresh five minutes in advance would refresh before every request.
 	AccessTTL time.Duration
-	// RefreshIdleTTL ends a refresh token that is not used: 30 days.
+	// RefreshIdleTTL is the lifetime of an unused refresh token. Default: 30 days.
 	RefreshIdleTTL time.Duration
-	// RefreshMaxTTL ends a grant however often it is refreshed: 180 days.
+	// RefreshMaxTTL is the lifetime of a grant, including refreshes. Default: 180 days.
 	RefreshMaxTTL time.Duration
 	// RefreshGrace is how long a spent refresh token gets the same reply again, for parallel and
-	// retried refreshes: 60 seconds. Negative: never.
+	// retried refreshes. Default: 60 seconds. Negative: never.
 	RefreshGrace time.Duration
-	// StatusTTL is how long a resource server may keep a status list: 7 seconds. An access token
-	// outlives the revocation of its grant by so much plus one second at resource servers that read
-	// the lists, and by one second more behind a cache. Negative: tokens name no list.
+	// StatusTTL is how long a resource server may cache a status list. Default: 7 seconds. At
+	// resource servers that read the lists, an access token outlives the revocation of its grant by
+	// this time plus one second, or plus two behind a cache. Negative: tokens refer to no list.
 	StatusTTL time.Duration
-	// Algorithm signs access tokens: ES256 (default), EdDSA or RS256.
+	// Algorithm is the signature algorithm of access tokens: ES256 (default), EdDSA or RS256.
 	Algorithm string
 }
 
-// DefaultTokenPolicy is what the zero TokenPolicy means.
+// DefaultTokenPolicy returns the defaults of a zero TokenPolicy.
 func DefaultTokenPolicy() TokenPolicy {
 	return TokenPolicy{
 		CodeTTL:        time.Minute,
@@ -37,35 +37,35 @@ func DefaultTokenPolicy() TokenPolicy {
 	}
 }
 
-// KeyPolicy says when the signing key changes. Zero fields take the defaults named here.
-// Run carries it out.
+// KeyPolicy configures the rotation of the signing key, which Run carries out. Zero fields take the
+// documented defaults.
 type KeyPolicy struct {
-	// RotateEvery is how long a key signs: 90 days. Negative: it is never replaced.
+	// RotateEvery is how long a key signs. Default: 90 days. Negative: no rotation.
 	RotateEvery time.Duration
-	// PublishAhead is how long a key is published before it signs, and so known to every
-	// resource server that reads the JWK Set as often as it should: 10 minutes.
-	// Negative: not at all.
+	// PublishAhead is how long a key is published before it signs, so that every resource server
+	// that reads the JWK Set regularly has it. Default: 10 minutes. Negative: no delay.
 	PublishAhead time.Duration
 }
 
-// DefaultKeyPolicy is what the zero KeyPolicy means.
+// DefaultKeyPolicy returns the defaults of a zero KeyPolicy.
 func DefaultKeyPolicy() KeyPolicy {
 	return KeyPolicy{RotateEvery: 90 * 24 * time.Hour, PublishAhead: 10 * time.Minute}
 }
 
-// ProgramKeyPolicy says whether people may make keys for programs of theirs, and for how long. It
-// has nothing to do with the signing keys of KeyPolicy.
+// ProgramKeyPolicy configures the API keys that users create for their programs. These are not the
+// signing keys of KeyPolicy.
 type ProgramKeyPolicy struct {
-	// Off: no person makes a key, and none that was made is good.
+	// Off disables creating keys, and all existing keys.
 	Off bool
-	// MaxTTL is how long a key lives at most: 90 days. What was made stays as it is.
+	// MaxTTL is the maximum lifetime of a new key. Default: 90 days. Existing keys keep their
+	// lifetime.
 	MaxTTL time.Duration
 }
 
 // DefaultProgramKeyTTL is the default of ProgramKeyPolicy.MaxTTL.
 const DefaultProgramKeyTTL = 90 * 24 * time.Hour
 
-// The bounds of ProgramKeyPolicy.MaxTTL: a key that nobody remembers must end.
+// Limits of ProgramKeyPolicy.MaxTTL: a forgotten key must expire.
 const (
 	MinProgramKeyTTL = 24 * time.Hour
 	MaxProgramKeyTTL = 366 * 24 * time.Hour

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// probe finds out whether the server can do its work, which takes a write: on a full disk, or at a
-// standby of PostgreSQL, everything can be read, but sign-ins fail.
+// probe checks whether the server can work, which requires a write: on a full disk, or on a
+// PostgreSQL standby, reads work but sign-ins fail.
 type probe struct {
 	ready func(context.Context) error
 	now   func() time.Time
 
-	mu     sync.Mutex    // guards what follows
-	asking chan struct{} // closed when the question under way is answered; nil while no question is asked
+	mu     sync.Mutex    // guards the following fields
+	asking chan struct{} // closed when the running check ends; nil if none is running
 	asked  time.Time
 	answer error
 }
 
 const (
-	probeEvery   = time.Second // anyone may ask /readyz, and each probe is a write
-	probeWait    = time.Second // a load balancer waits no longer either
+	probeEvery   = time.Second // anyone may request /readyz, and each check is a write
+	probeWait    = time.Second // load balancers do not wait longer either
 	probeTimeout = 5 * time.Second
 )
 
 var errNoAnswer = errors.New("the store has not answered within a second")
 
-// ask answers as the store did a moment ago, or asks it. A question that the store leaves
-// open is put once, however many callers wait for it, and none of them waits long.
+// ask returns a recent result, or checks the store. A check that hangs runs once for all callers,
+// and none of them waits long.
 func (p *probe) ask(ctx context.Context) error {
 	p.mu.Lock()
 	if p.asking == nil && !p.asked.IsZero() && p.now().Sub(p.asked) < probeEvery {
@@ -39,7 +39,7 @@ func (p *probe) ask(ctx context.Context) error {
 	}
 	if p.asking == nil {
 		p.asking = make(chan struct{})
-		// The answer is for others too, so a caller that leaves does not decide it.
+		// Other callers use the result, so a caller that leaves must not cancel the check.
 		go p.put(context.WithoutCancel(ctx))
 	}
 	answered := p.asking
@@ -65,9 +65,9 @@ func (p *probe) put(ctx context.Context) {
 	p.asking = nil
 }
 
-// Ready reports nil when the store is reachable and can be written, its schema is this
-// version's, its clock is near ours and a signing key is loaded. It answers within a second,
-// and what was true a second ago may be the answer.
+// Ready returns nil if the store is reachable and writable, its schema is this version's, its clock
+// is close to this server's, and a signing key is loaded. It returns within a second; the result
+// may be one second old.
 func (s *Server) Ready(ctx context.Context) error { return s.probe.ask(ctx) }
 
 func (s *Server) ready(ctx context.Context) error {
@@ -98,8 +98,8 @@ func (s *Server) writable(ctx context.Context) error {
 	return nil
 }
 
-// compareIssuer warns once when the issuer is another one than at the last start: clients
-// compare it byte for byte, and tokens and registrations name it.
+// compareIssuer logs a warning once if the issuer has changed since the last start: clients compare
+// it byte for byte, and tokens and registrations contain it.
 func (s *Server) compareIssuer(ctx context.Context) error {
 	before, err := s.cfg.Store.Remember(ctx, "issuer", []byte(s.cfg.Issuer))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 )
 
-// protocol is the flow.Protocol of the shell and of the grants.
+// protocol implements flow.Protocol with the shell and the grants.
 type protocol struct {
 	shell     *shell.Shell
 	approvals *grant.Approvals
@@ -49,7 +49,7 @@ func (p *protocol) Deny(ctx context.Context, code string) error { return p.appro
 
 func authorizeRequest(r flow.Request) shell.AuthorizeRequest {
 	return shell.AuthorizeRequest{
-		ResponseType: "code", // flow knows no other
+		ResponseType: "code", // flow supports no other
 		ResponseMode: r.ResponseMode,
 		Client:       r.Client,
 		RedirectURI:  r.RedirectURI,

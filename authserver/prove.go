@@ -11,20 +11,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// provePages ask people who are signed in to prove again who they are, before they change what lets
-// them in (PE-04).
+// provePages asks signed-in users to authenticate again before they change their authentication
+// methods (PE-04).
 type provePages struct {
 	entry *entry.SignIns
 	forms *pageForms
 	steps *steps
 }
 
-// refused answers a change that was not made: by leading to a proof when that is what is missing.
+// refused answers a change that was not made. It redirects to the authentication page if
+// authentication is missing.
 func (p *provePages) refused(w http.ResponseWriter, r *http.Request, back string, err error) {
 	p.refusedTo(w, r, entry.Destination{Page: back}, err)
 }
 
-// refusedTo is refused for a change after which the person goes on to a destination.
+// refusedTo is refused for a change that continues to a destination.
 func (p *provePages) refusedTo(w http.ResponseWriter, r *http.Request, to entry.Destination, err error) {
 	switch {
 	case errors.Is(err, entry.ErrProve):

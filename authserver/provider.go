@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 )
 
-// providerPages send people to providers and take them back.
+// providerPages sends users to providers and handles their return.
 type providerPages struct {
 	flow    *flow.Flow
 	signIns *flow.ProviderSignIns
@@ -14,8 +14,8 @@ type providerPages struct {
 	steps   *steps
 }
 
-// depart serves POST /depart: the person wants to sign in at a provider, or to tie an
-// account there to theirs, without an application that asks for it.
+// depart serves POST /depart: the user signs in at a provider, or links an account there, without
+// the request of an application.
 func (p *providerPages) depart(w http.ResponseWriter, r *http.Request) {
 	var form flow.ProviderForm
 	if _, ok := p.forms.open(w, r, purposeProvider, &form); !ok {
@@ -24,7 +24,7 @@ func (p *providerPages) depart(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, p.signIns.Begin(r.Context(), form, p.forms.token(r), p.forms.networks(r)))
 }
 
-// claim serves POST /claim: the person says whether an account at a provider is theirs.
+// claim serves POST /claim: the user confirms or denies that an account at a provider is theirs.
 func (p *providerPages) claim(w http.ResponseWriter, r *http.Request) {
 	var form flow.ClaimForm
 	posted, ok := p.forms.open(w, r, purposeClaim, &form)
@@ -37,7 +37,7 @@ func (p *providerPages) claim(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// connect serves /connect/{request}, to which a token exchange sends a person.
+// connect serves /connect/{request}, the page that a token exchange sends a user to.
 func (p *providerPages) connect(w http.ResponseWriter, r *http.Request) {
 	step, err := p.signIns.Open(r.Context(), r.PathValue("request"), p.forms.token(r))
 	if asked, ok := step.(flow.AskConnect); ok && r.Method == http.MethodPost {
@@ -51,7 +51,7 @@ func (p *providerPages) connect(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, step)
 }
 
-// extend takes the form of the page at /connect.
+// extend handles the form of the page at /connect.
 func (p *providerPages) extend(w http.ResponseWriter, r *http.Request, asked flow.AskConnect) {
 	var form flow.ConnectForm
 	posted, ok := p.forms.open(w, r, purposeConnect, &form)

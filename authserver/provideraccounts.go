@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// accounts are the accounts at providers that let a person in, and the providers at which they can
-// connect another one. The only way in has no form (PE-03), nor has that with which the account began;
-// only: one of them is the only way in.
+// accounts returns the user's accounts at providers, and the providers where they can connect
+// another one. The only authentication method cannot be removed (PE-03), nor can the account that
+// created the user's account. only reports that one of the accounts is the only method.
 func (p *wayPages) accounts(
 	w http.ResponseWriter, r *http.Request, u storage.User, all []storage.Identity, only bool,
 ) (accounts []web.Account, connect []web.Choice, err error) {
@@ -47,7 +47,7 @@ func (p *wayPages) accounts(
 
 func (v *views) account(id storage.Identity) web.Account {
 	provider, ok := v.flow.Options.Provider(id.Connector)
-	if !ok { // taken out of the configuration
+	if !ok { // removed from the configuration
 		provider = delegation.Provider{Name: id.Connector}
 	}
 	return web.Account{
@@ -55,7 +55,7 @@ func (v *views) account(id storage.Identity) web.Account {
 	}
 }
 
-// accountID names an account on the page, without what the provider calls the person.
+// accountID returns an id for an account on the page, without the provider's subject.
 func accountID(id storage.Identity) string {
 	h := secrets.Hash(id.Connector + "\x00" + id.Subject)
 	return "acc_" + base64.RawURLEncoding.EncodeToString(h[:9])

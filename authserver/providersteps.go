@@ -49,8 +49,8 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	}
 }
 
-// askBeforeProvider shows the consent page of a person who is not signed in and will do so at a
-// provider. The provider has learned nothing by then, and nothing is stored (AS-221, AS-222).
+// askBeforeProvider shows the consent page before a sign-in at a provider. The provider has
+// received no data yet, and nothing is stored (AS-221, AS-222).
 func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
 	a, question := step.Request, step.Question()
 	s.providerConsent(w, r, beforeProvider{
@@ -62,18 +62,18 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 	})
 }
 
-// askBeforeReading is askBeforeProvider for a client whose document is unread.
+// askBeforeReading is askBeforeProvider for a client whose metadata document has not been read.
 func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.Unread) {
 	v := web.ProviderConsent{Unread: true, EndNotice: web.Told(u.EndNotice)}
 	v.Client, v.Resource = clientParty(u.Client), resourceParty(u.Resource)
 	s.providerConsent(w, r, beforeProvider{provider: u.Provider, query: u.Query, view: v})
 }
 
-// beforeProvider is what the consent page shows before a sign-in at a provider.
+// beforeProvider is the content of the consent page before a sign-in at a provider.
 type beforeProvider struct {
 	provider string
 	query    form.Query
-	approved *flow.Shown // nil: consent comes after signing in
+	approved *flow.Shown // nil: consent follows the sign-in
 	view     web.ProviderConsent
 }
 
@@ -109,9 +109,9 @@ func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToP
 	redirect(w, to.URL)
 }
 
-// providerFailed tells a client that a sign-in at a provider failed, by an OAuth error at the
-// redirect URI that the person approved: at once when the person has said no or the request is
-// not from a browser; otherwise after a page that says what happened.
+// providerFailed sends a client the OAuth error of a failed sign-in at a provider, at the redirect
+// URI that the user approved. It does so immediately if the user declined or the request is not
+// from a browser; otherwise it first shows a page about the error.
 func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow.ProviderFailedClient) {
 	e := oauth.AsError(step.Err)
 	noteError(r, e)
@@ -165,14 +165,14 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 	})
 }
 
-// choices are the providers on a page for a person who is not signed in: links to an
-// authorization request that continues there, or forms that lead back to it.
+// choices returns the providers on a page for a user who is not signed in: links to an
+// authorization request that continues there, or forms that return to it.
 func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destination) ([]web.Choice, error) {
 	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
-// reauthChoices are choices for a proof: the provider is asked to have the person sign in again, since a
-// session that it keeps in the browser is no proof (PE-04).
+// reauthChoices returns the choices for authenticating again. The provider is asked to sign the
+// user in again, because its own session in the browser proves nothing (PE-04).
 func (s *steps) reauthChoices(w http.ResponseWriter, r *http.Request, step entry.Prove) ([]web.Choice, error) {
 	return s.choicesBy(w, r, step.Form.To, flow.ProviderForm{Reauth: step.Reauth})
 }
@@ -196,7 +196,7 @@ func (s *steps) choicesBy(
 	return out, nil
 }
 
-// choice is a form that sends the browser to a provider.
+// choice returns a form that sends the browser to a provider.
 func (s *steps) choice(
 	w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm,
 ) (web.Choice, error) {

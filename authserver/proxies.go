@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// TrustedProxies are the networks whose X-Forwarded-For is believed.
+// TrustedProxies lists the networks whose X-Forwarded-For is trusted.
 type TrustedProxies []netip.Prefix
 
-// ClientAddr returns the address that a request comes from: the peer, or, while the
-// address is a trusted proxy's, the one before it in X-Forwarded-For, read from the
-// right, where only our own proxies can have written.
+// ClientAddr returns the client's address of a request. It starts with the peer; while the address
+// is a trusted proxy's, it takes the previous one in X-Forwarded-For, from right to left. Only
+// trusted proxies can have written these entries.
 func (t TrustedProxies) ClientAddr(r *http.Request) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -38,12 +38,12 @@ func (t TrustedProxies) contains(a netip.Addr) bool {
 	return slices.ContainsFunc(t, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// maxUndeclared bounds how many addresses an operator is told of in the life of a process:
-// also a stranger can send what only proxies should.
+// maxUndeclared limits how many addresses are logged during the life of a process, because anyone
+// can send the headers of a proxy.
 const maxUndeclared = 8
 
-// undeclared finds proxies that the operator has not declared. All clients behind one count as one
-// network, so that a few wrong passwords slow all of them down.
+// undeclared detects proxies that the operator has not declared. All clients behind one count as
+// one network, so a few wrong passwords slow all of them down.
 type undeclared struct {
 	trusted TrustedProxies
 
@@ -51,8 +51,8 @@ type undeclared struct {
 	told map[netip.Addr]bool
 }
 
-// found returns the peer of a request that came through a proxy which is not trusted, once
-// for each peer.
+// found returns the peer of a request that came through a proxy which is not trusted, once per
+// peer.
 func (u *undeclared) found(r *http.Request) (netip.Addr, bool) {
 	h := r.Header
 	if h.Get("X-Forwarded-For") == "" && h.Get("Forwarded") == "" && h.Get("X-Real-Ip") == "" {

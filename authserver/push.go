@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// pushBody is the answer to a pushed authorization request (RFC 9126 §2.2).
+// pushBody is the response to a pushed authorization request (RFC 9126 §2.2).
 type pushBody struct {
 	RequestURI string `json:"request_uri"` // REQUIRED
 	ExpiresIn  int64  `json:"expires_in"`  // REQUIRED, in seconds
@@ -48,8 +48,8 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusCreated, pushBody{uri, int64(flow.PushedTTL / time.Second)})
 }
 
-// bindPushed binds the code of a request that comes with a proof to its key, as dpop_jkt does
-// (RFC 9449 §10.1).
+// bindPushed binds the code of a request with a DPoP proof to the proof's key, like dpop_jkt (RFC
+// 9449 §10.1).
 func (g *grants) bindPushed(r *http.Request, push flow.Push) error {
 	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.pushEndpoint)
 	if err != nil || !proof.Given() {
@@ -62,8 +62,8 @@ func (g *grants) bindPushed(r *http.Request, push flow.Push) error {
 	return g.proofs.Use(r.Context(), push.Client, proof, network.Coarse(g.proxies.ClientAddr(r)))
 }
 
-// pushed returns the request that a browser brings with the parameters of /authorize, when it was
-// pushed; when it cannot be had, or the browser has to go on elsewhere, it has answered.
+// pushed returns the pushed request for the parameters of /authorize, or the parameters themselves
+// if none was pushed. If it returns false, it has sent an error or a redirect.
 func (p *authorizePages) pushed(w http.ResponseWriter, r *http.Request, query url.Values) (url.Values, bool) {
 	asked := form.New(query)
 	resume, uri := asked.Get(form.ParamResume), asked.Get("request_uri")
@@ -84,7 +84,7 @@ func (p *authorizePages) pushed(w http.ResponseWriter, r *http.Request, query ur
 			q, err = p.pushes.Open(r.Context(), asked.Get("client_id"), uri, browser)
 			return err
 		})
-		if err == nil { // to where the page can be loaded again, however late
+		if err == nil { // to an address that can be reloaded at any time
 			redirect(w, p.steps.views.paths.request(q))
 			break
 		}

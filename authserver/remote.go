@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// remotePages sign in browsers from other devices (PE-15).
+// remotePages signs in browsers from other devices (PE-15).
 type remotePages struct {
 	remote *entry.RemoteSignIns
 	forms  *pageForms
 	steps  *steps
 }
 
-// newRemote returns the pages of sign-ins from other devices, nil when they are turned off.
+// newRemote returns the pages of sign-ins from other devices, or nil if disabled.
 func (s *Server) newRemote(browsers *entry.Browsers, forms *pageForms, steps *steps) *remotePages {
 	c := s.cfg
 	if c.SignIn.NoOtherDevice {
@@ -67,11 +67,11 @@ func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
 	p.steps.writeEntry(w, r, step)
 }
 
-// paramAsk is the parameter of /login/device with the request of the browser, sealed and bound to it.
+// paramAsk is the parameter of /login/device with the browser's sealed request.
 const paramAsk = "ask"
 
-// awaited returns the request that this browser waits for. It answers, and returns false, when the
-// browser waits for no request.
+// awaited returns the request that this browser waits for. If the browser waits for none, it sends
+// a response and returns false.
 func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a entry.Awaited, ok bool) {
 	sealed := r.URL.Query().Get(paramAsk)
 	if err := p.forms.unseal(w, r, purposeRemote, sealed, &a); err != nil {
@@ -81,8 +81,8 @@ func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a entry.A
 	return a, true
 }
 
-// wait serves GET /login/device: the browser shows what the person needs on the other device, until
-// they have decided.
+// wait serves GET /login/device: the browser shows the data for the other device until the user has
+// decided.
 func (p *remotePages) wait(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.awaited(w, r)
 	if !ok {
@@ -97,7 +97,7 @@ func (p *remotePages) wait(w http.ResponseWriter, r *http.Request) {
 	p.steps.signedIn(w, r, x, step)
 }
 
-// state serves GET /login/device/state, which a script asks: 204 while the browser has to wait.
+// state serves GET /login/device/state, which a script polls: 204 while the browser has to wait.
 func (p *remotePages) state(w http.ResponseWriter, r *http.Request) {
 	a, ok := p.awaited(w, r)
 	if !ok {
@@ -111,7 +111,7 @@ func (p *remotePages) state(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// decide serves POST /device/sign-in: a person decides about a browser.
+// decide serves POST /device/sign-in: a user decides about a browser.
 func (p *remotePages) decide(w http.ResponseWriter, r *http.Request) {
 	var form entry.RemoteForm
 	posted, ok := p.forms.open(w, r, purposeRemoteDecision, &form)
@@ -126,7 +126,7 @@ func (p *remotePages) look(w http.ResponseWriter, r *http.Request, code string) 
 	p.show(w, r)(p.remote.Look(r.Context(), code, p.forms.token(r), p.forms.networks(r)))
 }
 
-// show writes what the person sees who decides about a browser.
+// show returns a function that writes the step for a user who decides about a browser.
 func (p *remotePages) show(w http.ResponseWriter, r *http.Request) func(entry.Step, error) {
 	return func(step entry.Step, err error) {
 		if err != nil {
@@ -161,8 +161,8 @@ func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step entry.S
 	}
 }
 
-// awaitRemote leads to the page on which the browser waits. Its address holds the request, which is
-// of no use in another browser.
+// awaitRemote redirects to the browser's waiting page. Its address contains the request, which is
+// useless in another browser.
 func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a entry.Awaited) {
 	sealed, err := s.forms.seal(w, r, purposeRemote, a)
 	if err != nil {

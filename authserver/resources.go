@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// DefaultScopes returns the scopes that a client should ask for first, over all
-// resources. It is empty when they cannot be read.
+// DefaultScopes returns the scopes that a client should request first, for all resources. It is
+// empty if they cannot be read.
 func (s *Server) DefaultScopes(ctx context.Context) oauth.Scopes {
 	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
@@ -17,8 +17,8 @@ func (s *Server) DefaultScopes(ctx context.Context) oauth.Scopes {
 	return catalog.DefaultScopes()
 }
 
-// KnownScopes returns every scope that can be granted at all: those of every resource,
-// and offline_access. It is empty when the resources cannot be read.
+// KnownScopes returns every scope that can be granted: the scopes of every resource, and
+// offline_access. It is empty if the resources cannot be read.
 func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
 	catalog, err := s.catalog.Load(ctx)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
 	return out
 }
 
-// ResourceScopes returns every scope that a token for resource can have, and false when no
-// token can be issued for it. It is what mcpresource.Local compares a guard with.
+// ResourceScopes returns every scope that a token for resource can have, and false if tokens cannot
+// be issued for it. mcpresource.Local compares a guard with it.
 func (s *Server) ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error) {
 	catalog, err := s.catalog.Load(ctx)
 	if err != nil {

@@ -14,21 +14,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// paths are the URL paths of the pages, below the path of the issuer.
+// paths are the URL paths of the pages, including the path of the issuer.
 type paths struct {
 	host                                                   string // of the issuer, without its port
 	prefix, home, authorize, login, consent, logout, setup string
-	choose                                                 string // where an account is chosen
-	paused                                                 string // an application that asks while it is paused
-	// With providers to sign in at: callback and connect end in a slash.
+	choose                                                 string // the account chooser
+	paused                                                 string // a paused application that requests access
+	// For sign-ins at providers; callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim, language string
-	device                                                 string // where people type codes of other devices
+	device                                                 string // typing the codes of other devices
 	remote, remoteDecision                                 string // a sign-in from another device
 	link, forgotten                                        string // link ends in a slash
-	passkey, second, recovery, prove                       string // ways in
+	passkey, second, recovery, prove                       string // authentication methods
 	notices                                                string
 	account, connections, signIns, stop                    string
-	// sealed is the query of a request that was pushed, as URLs carry it.
+	// sealed returns the query that URLs carry for a pushed request.
 	sealed func(form.Query) form.Query
 }
 
@@ -54,7 +54,7 @@ func newPaths(issuer string) paths {
 	}
 }
 
-// logged is a path as the log has it: without the token of a one-time link.
+// logged returns a path for the log, without the token of a one-time link.
 func (p paths) logged(path string) string {
 	if strings.HasPrefix(path, p.link) {
 		return p.link + "..."
@@ -62,7 +62,7 @@ func (p paths) logged(path string) string {
 	return form.Cut(path, 300)
 }
 
-// destination is where a person who has signed in was going.
+// destination returns the address to continue at after a sign-in.
 func (p paths) destination(to entry.Destination) string {
 	switch {
 	case to.Query != "":
@@ -77,7 +77,7 @@ func (p paths) destination(to entry.Destination) string {
 	return p.account
 }
 
-// signIn is where a person signs in in another way, on the way to a destination.
+// signIn returns the address of another way to sign in, on the way to a destination.
 func (p paths) signIn(to entry.Destination) string {
 	switch {
 	case to.Query != "":
@@ -88,13 +88,13 @@ func (p paths) signIn(to entry.Destination) string {
 	return p.destination(to)
 }
 
-// forDevice is where a person decides about the device that shows them a code.
+// forDevice returns the address for a decision about the device with a code.
 func (p paths) forDevice(code string) string {
 	return p.device + "?" + url.Values{paramUserCode: {code}}.Encode()
 }
 
-// request is where an authorization request goes on. One that was pushed is sealed: what counts is what
-// the client has sent, and not what a browser makes of it.
+// request returns the address where an authorization request continues. A pushed request is sealed:
+// the client's version counts, and the browser must not change it.
 func (p paths) request(q form.Query) string {
 	if q.Pushed() != nil {
 		q = p.sealed(q)
@@ -102,15 +102,15 @@ func (p paths) request(q form.Query) string {
 	return p.authorize + "?" + string(q)
 }
 
-// atProvider is where an authorization request continues at a provider.
+// atProvider returns the address where an authorization request continues at a provider.
 func (p paths) atProvider(q form.Query, provider string) string {
 	return p.request(q.AtProvider(provider))
 }
 
-// Register mounts every endpoint below the issuer's path on mux, the discovery documents at all
-// their well-known locations (AS-14), and a JSON 404 for every other well-known location that is
-// not registered on mux. On the mux of an MCP server they are where a client of 2025-03-26 looks,
-// which knows the origin of that server only (AS-15).
+// Register mounts every endpoint below the issuer's path on mux, and the discovery documents at all
+// their well-known locations (AS-14). Every other well-known location that is not registered on mux
+// gets a JSON 404. On the mux of an MCP server, clients of 2025-03-26 find them, because these know
+// only the origin of that server (AS-15).
 func (s *Server) Register(mux *http.ServeMux) { s.register(mux, !s.cfg.ConsoleApart) }
 
 func (s *Server) register(mux *http.ServeMux, console bool) {
@@ -151,9 +151,8 @@ func (s *Server) register(mux *http.ServeMux, console bool) {
 	handle(p+"/readyz", http.HandlerFunc(s.Readyz), http.MethodGet, http.MethodHead)
 }
 
-// allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). It stands
-// here and not in the mux pattern, because beside a catch-all pattern of an
-// embedding program the mux would send other methods there.
+// allow answers any other method with 405 and Allow (RFC 9110 §15.5.6). The mux pattern cannot do
+// this: with a catch-all pattern of an embedding program, the mux would send other methods there.
 func (p *errorPages) allow(h http.Handler, methods ...string) http.Handler {
 	list := strings.Join(methods, ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +167,7 @@ func (p *errorPages) allow(h http.Handler, methods ...string) http.Handler {
 	})
 }
 
-// byMethod serves a page, and its form at the same address.
+// byMethod serves a page and its form at the same address.
 func byMethod(page, form http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -179,9 +178,9 @@ func byMethod(page, form http.HandlerFunc) http.Handler {
 	})
 }
 
-// browserClients lets MCP clients that run in a browser reach an endpoint: any
-// origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1, AS-10). It is rs/cors
-// and not internal/cors, since an answer here depends on the question: docs/decisions/libraries.md.
+// browserClients lets MCP clients in a browser use an endpoint: from any origin, without cookies.
+// The pages and /authorize never get it (OAuth 2.1 §3.1, AS-10). It uses rs/cors and not
+// internal/cors, because its responses depend on the request: docs/decisions/libraries.md.
 func browserClients(h http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: []string{"*"},

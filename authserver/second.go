@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// second serves POST /login/second, on which a person gives the second proof.
+// second serves POST /login/second, the form for a second factor.
 func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 	var f entry.Unfinished
 	posted, ok := p.forms.open(w, r, purposeSecond, &f)
@@ -34,7 +34,7 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 	}
 	after := refusedProof{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
 	if errors.Is(err, entry.ErrLate) {
-		p.problem(w, r, f.To, after, err) // it begins again
+		p.problem(w, r, f.To, after, err) // the user has to begin again
 		return
 	}
 	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status != 0 {
@@ -50,7 +50,7 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// more serves GET /login/second: a person who is signed in proves more.
+// more serves GET /login/second for a signed-in user who needs a second factor.
 func (p *loginPages) more(w http.ResponseWriter, r *http.Request) {
 	to, ok := p.forms.destination(w, r)
 	if !ok {
@@ -64,12 +64,12 @@ func (p *loginPages) more(w http.ResponseWriter, r *http.Request) {
 	p.steps.writeEntry(w, r, step)
 }
 
-// stepUp leads to it.
+// stepUp redirects to the second factor page.
 func (s *steps) stepUp(w http.ResponseWriter, r *http.Request, to entry.Destination) {
 	s.lead(w, r, s.views.paths.second, to)
 }
 
-// lead sends the browser to a page that goes on to a destination.
+// lead redirects the browser to a page that continues to a destination.
 func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to entry.Destination) {
 	sealed, err := s.forms.seal(w, r, purposeTo, to)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to ent
 	redirect(w, page+"?to="+url.QueryEscape(sealed))
 }
 
-// enrolFirst shows that a second proof is required of a person who has none.
+// enrolFirst shows that a second factor is required and the user has none.
 func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.EnrolFirst) {
 	sealed, err := s.forms.seal(w, r, purposeTo, step.To)
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.En
 
 var errNoScript = errors.New("authserver: the browser has not asked for a passkey")
 
-// proofProblem is what people read of a proof that was not accepted; wrong is about what they typed.
-// The status is 0 for an error that is not theirs.
+// proofProblem returns status and text about failed authentication; wrong is the text about a wrong
+// input. The status is 0 for an error that is not the user's.
 func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int, problem web.Text) {
 	var throttled *users.ThrottledError
 	var unknown *ways.UnknownPasskeyError
@@ -125,7 +125,7 @@ func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int,
 	return 0, web.Text{}
 }
 
-// unknownPasskey is the passkey that was presented and is not known here, for its authenticator.
+// unknownPasskey returns the unknown passkey that was presented, to report it to the authenticator.
 func unknownPasskey(err error) string {
 	var unknown *ways.UnknownPasskeyError
 	if !errors.As(err, &unknown) {
@@ -134,7 +134,7 @@ func unknownPasskey(err error) string {
 	return base64.RawURLEncoding.EncodeToString(unknown.CredentialID)
 }
 
-// second shows the page for what is missing of a sign-in.
+// second shows the page for the missing factor of a sign-in.
 func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after refusedProof) {
 	headedFor(r, step.Form.To)
 	attempt.Showing(r.Context(), "second factor page")

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/secevent"
 )
 
-// SignSecurityEvent signs claims as a security event token (RFC 8417) of this issuer, by the key that
-// signs access tokens. Their typ tells the two apart.
+// SignSecurityEvent signs claims as a security event token (RFC 8417) of this issuer, with the key
+// for access tokens. The typ header distinguishes the two.
 func (s *Server) SignSecurityEvent(ctx context.Context, claims any) (string, error) {
 	token, err := s.keys.Sign(ctx, secevent.Type, claims)
 	if err != nil {

@@ -13,41 +13,42 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
 )
 
-// Site is one address that Serve serves.
+// Site is an address that Serve serves.
 type Site struct {
-	// Address is where to listen, such as "127.0.0.1:8080". With a Listener it is not used.
+	// Address is the address to listen on, such as "127.0.0.1:8080". It is ignored if Listener is
+	// set.
 	Address  string
 	Listener net.Listener
-	// Handler is what is served. Default: Server.Handler.
+	// Handler serves the requests. Default: Server.Handler.
 	Handler http.Handler
-	// Certificate makes it https. Without one it should be on loopback, or behind a proxy
+	// Certificate enables https. Without one, the site should be on loopback, or behind a proxy
 	// that terminates TLS.
 	Certificate *tls.Certificate
-	// GetCertificate does so too, and is asked at each handshake, so that a renewed one is
-	// served without a restart.
+	// GetCertificate enables https as an alternative. It is called for each handshake, so that a
+	// renewed certificate is used without a restart.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// NextProtos are protocols that handshakes speak beside those of HTTP, such as "acme-tls/1" of GetCertificate.
+	// NextProtos lists further protocols for handshakes, such as "acme-tls/1" of GetCertificate.
 	NextProtos []string
-	// MaxConnections bounds the open connections. Beyond it, one that has no request, or one
-	// whose body has not arrived, is closed for a new one: of the network that has most of
-	// these, the longest waiting. Default: 8192.
+	// MaxConnections limits the open connections. Beyond it, a connection without a request, or
+	// with an incomplete body, is closed for a new one: the longest waiting of the network with
+	// most of them. Default: 8192.
 	MaxConnections int
-	// Ending is called when the end has begun, to close streams politely before they are
-	// cut: gosdk.Adapter.Close is one. It may take as long as open requests.
+	// Ending is called at the beginning of the shutdown, to close streams gracefully before they
+	// are cut; gosdk.Adapter.Close is an example. It may take as long as open requests.
 	Ending func(context.Context) error
 }
 
 const (
-	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
-	letterTime = 5 * time.Second        // for what people are told by mail
+	drainTime  = 500 * time.Millisecond // for load balancers to notice that /readyz fails
+	letterTime = 5 * time.Second        // for mail to users
 )
 
-// Serve serves sites, with the housekeeping of Run, until ctx ends; then readiness turns
-// red, streams that listen end, open requests finish within Config.Finish, and nil is returned. A program that
-// calls Drain some seconds before it ends ctx gives load balancers that time to see red. Programs with an
-// http.Server of their own need none of it: they call Register, Run and Drain.
+// Serve serves sites, with the housekeeping of Run, until ctx ends. Then readiness fails, streams
+// that listen end, open requests finish within Config.Finish, and Serve returns nil. A program that
+// calls Drain some seconds before it ends ctx gives load balancers that time to notice. Programs
+// with their own http.Server do not need Serve: they call Register, Run and Drain.
 func (s *Server) Serve(ctx context.Context, sites ...Site) error {
-	asked := ctx // to end
+	asked := ctx // ends when a stop is requested
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	requests := stopping.NewRequests(ctx)
@@ -57,7 +58,7 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	for _, site := range sites {
 		plain, err := site.listen(ctx)
 		if err != nil {
-			return err // Close ends what others began
+			return err // Close ends the other sites
 		}
 		l := &onceListener{Listener: plain}
 		defer l.Close()
@@ -73,7 +74,7 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	go s.Run(ctx)
 	<-ctx.Done()
 	if asked.Err() == nil {
-		return context.Cause(ctx) // of a site that cannot be served
+		return context.Cause(ctx) // of a site that failed
 	}
 	s.log.Info("stopping")
 	if !s.draining.Swap(true) {
@@ -84,12 +85,12 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
 	defer done()
 	s.notifier.Drain(letters)
-	s.cfg.Attempts.Write(letters) // of requests that ended since Run
+	s.cfg.Attempts.Write(letters) // requests that ended after Run
 	return err
 }
 
-// httpServer has limits for connections and for requests, whatever their path and method,
-// and none for responses: streams of MCP servers last as long as their clients like.
+// httpServer returns a server with limits for connections and requests, whatever their path and
+// method. Responses have no limit: streams of MCP servers last as long as their clients want.
 func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 	h := site.Handler
 	if h == nil {
@@ -109,9 +110,10 @@ func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 	}
 }
 
-// parting ends connections politely while the server drains, so that the next request of a client or proxy
-// makes a new connection, which may reach another replica: a response over HTTP/1.1 says that it is the last
-// one (RFC 9112 §9.6). Over HTTP/2, net/http answers the same header with GOAWAY.
+// parting closes connections gracefully while the server drains, so that the next request of a
+// client or proxy opens a new connection, which may reach another replica. Over HTTP/1.1, the
+// response contains Connection: close (RFC 9112 §9.6). Over HTTP/2, net/http sends GOAWAY for the
+// same header.
 func (s *Server) parting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.draining.Load() {

@@ -56,13 +56,13 @@ type Server struct {
 	probe      *probe
 	outages    grant.Outages
 	draining   atomic.Bool
-	skewed     atomic.Bool // it was told that our clock is not the store's
-	replica    string      // who this one is among others on the same store
+	skewed     atomic.Bool // the clock difference was logged
+	replica    string      // this replica's id on the store
 	cuts       cutting.Follower
 }
 
-// New returns a server over a store that is open and migrated. It generates the first signing key
-// if the store has none.
+// New returns a server with an open and migrated store. It generates the first signing key if the
+// store has none.
 func New(ctx context.Context, c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -155,15 +155,16 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 // Issuer returns the issuer identifier.
 func (s *Server) Issuer() string { return s.cfg.Issuer }
 
-// Keys manages the signing keys.
+// Keys returns the manager of the signing keys.
 func (s *Server) Keys() *keys.Manager { return s.keys }
 
-// Handler returns the whole server as one handler, with nothing beside it. If the issuer
-// has a path, the endpoints also answer at the root of its origin, where clients of MCP
-// 2025-03-26 look for them when they find no metadata (AS-16).
+// Handler returns a handler for the whole server. If the issuer has a path, the endpoints also
+// answer at the root of its origin, where clients of MCP 2025-03-26 look for them if they find no
+// metadata (AS-16).
 func (s *Server) Handler() http.Handler { return s.handler(!s.cfg.ConsoleApart) }
 
-// ConsoleHandler is Handler with the console, for a listener of its own: people sign in there, too.
+// ConsoleHandler is Handler with the console, for a separate listener. It includes the sign-in
+// pages.
 func (s *Server) ConsoleHandler() http.Handler { return s.handler(true) }
 
 func (s *Server) handler(console bool) http.Handler {

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// SetupLink makes a new one-time link, good for an hour, by which the first administrator
-// is made, and makes earlier ones invalid. It is "" when there is one already. Show it to
-// the operator alone: the person who opens it first runs the server.
+// SetupLink creates a one-time link that creates the first administrator. It is valid for an hour,
+// and earlier links become invalid. SetupLink returns "" if an administrator exists. Show the link
+// only to the operator: the first person to open it gets control of the server.
 func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
 	link, _, err = s.users.SetupLink(ctx, s.cfg.Issuer)
 	if errors.Is(err, users.ErrExists) {
@@ -23,21 +23,22 @@ func (s *Server) SetupLink(ctx context.Context) (link string, err error) {
 	return link, err
 }
 
-// setupPages make the first administrator.
+// setupPages creates the first administrator.
 type setupPages struct {
 	users  *users.Users
-	off    bool // accounts with a password do not sign in
+	off    bool // password sign-in is disabled
 	issuer string
 	path   string
-	// passkeys says whether they work here, and console whether it is at this listener.
+	// passkeys reports whether passkeys work here, and console whether the console is at this
+	// listener.
 	passkeys, console bool
-	second            bool // of administrators a second factor is required
+	second            bool // a second factor is required of administrators
 	web               *spokenPages
 	forms             *pageForms
 }
 
-// setup serves GET and POST /setup, by which the first administrator is made
-// with the one-time token of the setup link. Once there is one it is always 404.
+// setup serves GET and POST /setup, which create the first administrator with the one-time token of
+// the setup link. Once an administrator exists, it always answers 404.
 func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
 	open, err := p.users.SetupOpen(r.Context())
 	switch {
@@ -89,9 +90,9 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
 }
 
-// check serves POST /setup/check: the setup page asks, when it is opened, whether
-// the token of its link is still good. It answers with 204, or with 410 for every token that is not,
-// and tells a stranger no more than the form does.
+// check serves POST /setup/check. The setup page calls it to check whether the token of its link is
+// still valid. It answers 204, or 410 for every invalid token, and reveals no more to strangers
+// than the form.
 func (p *setupPages) check(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if err == nil {

@@ -12,44 +12,45 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
-// SignInPolicy says with what people sign in, beside passwords and providers. The zero value is a
-// safe default.
+// SignInPolicy configures the authentication methods, in addition to passwords and providers. The
+// zero value is a safe default.
 type SignInPolicy struct {
-	// SecondFactor says of which people a second factor is required: of none ("off"), of those who have
-	// a passkey or an authenticator app ("optional", the default), or of all ("required"). A passkey
+	// SecondFactor selects the users who need a second factor: none ("off"), those who have a
+	// passkey or an authenticator app ("optional", the default), or all ("required"). A passkey
 	// counts as two factors.
 	SecondFactor string
-	// AdminsSecondFactor is the same for people with a role: administrators, auditors, support.
-	// Default: "enrolled", which is "required" as soon as one of them has a passkey or an app, and
-	// SecondFactor until then.
+	// AdminsSecondFactor is the same for users with a role: administrators, auditors, support.
+	// Default: "enrolled", which is "required" as soon as one of them has a passkey or an
+	// authenticator app, and SecondFactor until then.
 	AdminsSecondFactor string
-	// PasskeyRPID is the relying party for which passkeys are made: the host of the issuer, which is
-	// the default, or a domain above it.
+	// PasskeyRPID is the relying party id for passkeys: the host of the issuer (default), or a
+	// parent domain.
 	PasskeyRPID string
-	// PreviousHosts are hosts whose passkeys still work, by Related Origin Requests; each has to
-	// serve /.well-known/webauthn as this server does.
+	// PreviousHosts lists hosts whose passkeys still work, with Related Origin Requests. Each must
+	// serve /.well-known/webauthn like this server.
 	PreviousHosts []string
-	// NoOtherDevice takes away the sign-in of a browser by a person on another device.
+	// NoOtherDevice disables signing in a browser from another device.
 	NoOtherDevice bool
-	// Links are those by which people make an account, or get back into one.
+	// Links configures the links to create or recover an account.
 	Links LinkPolicy
 }
 
-// LinkPolicy says how long one-time links are good. Zero fields take the defaults named here.
+// LinkPolicy configures the lifetimes of one-time links. Zero fields take the documented defaults.
 type LinkPolicy struct {
-	// InviteTTL is how long an invitation is good: 72 hours.
+	// InviteTTL is the lifetime of an invitation link. Default: 72 hours.
 	InviteTTL time.Duration
-	// RecoverTTL is how long a link of the operator to get back into an account is good, once it
-	// is: 24 hours.
+	// RecoverTTL is the lifetime of an operator's recovery link, after RecoverDelay. Default: 24
+	// hours.
 	RecoverTTL time.Duration
-	// ResetTTL is how long a link is good that a person asked for by mail: 30 minutes.
+	// ResetTTL is the lifetime of a link that a user requested by mail. Default: 30 minutes.
 	ResetTTL time.Duration
-	// RecoverDelay is how long a link of the operator waits when its person has other ways in, and is
-	// told and can stop it: 24 hours. Negative: it does not wait.
+	// RecoverDelay is how long an operator's link is not valid yet if its user has other
+	// authentication methods. The user is notified and can stop it. Default: 24 hours. Negative: no
+	// delay.
 	RecoverDelay time.Duration
 }
 
-// DefaultLinkPolicy is what the zero LinkPolicy means.
+// DefaultLinkPolicy returns the defaults of a zero LinkPolicy.
 func DefaultLinkPolicy() LinkPolicy { return LinkPolicy(users.DefaultLinkPolicy()) }
 
 func (p LinkPolicy) policy() users.LinkPolicy { return users.LinkPolicy(p) }
@@ -79,7 +80,7 @@ func (c Config) validateSignIn() error {
 	return errors.Join(errs...)
 }
 
-// buildWays makes the ways in.
+// buildWays creates the authentication methods.
 func (s *Server) buildWays() (err error) {
 	site, err := s.cfg.site()
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Server) buildWays() (err error) {
 	return err
 }
 
-// providers are the ids of those at which people sign in.
+// providers returns the ids of the providers for sign-in.
 func (c Config) providers() (ids []string) {
 	if c.Delegation == nil {
 		return nil
@@ -104,12 +105,12 @@ func (c Config) providers() (ids []string) {
 	return ids
 }
 
-// relatedOrigins serves /.well-known/webauthn at the root of the origin: where else the passkeys of
-// this host may be used (WebAuthn §5.11, PE-02). Browsers read it without credentials.
+// relatedOrigins serves /.well-known/webauthn at the root of the origin: other origins that may use
+// the passkeys of this host (WebAuthn §5.11, PE-02). Browsers read it without credentials.
 func relatedOrigins(origins []string) http.Handler {
 	body, err := json.Marshal(map[string][]string{"origins": origins})
 	if err != nil {
-		panic("authserver: " + err.Error()) // texts always encode
+		panic("authserver: " + err.Error()) // strings always encode
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -21,13 +21,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The status lists let resource servers that validate tokens by themselves see that a
-// grant was revoked (OAuth Token Status List). Each access token names its place, a bit
-// in a list; a resource server fetches the list now and then. A list costs a query of an
-// index that holds the revoked grants alone, and is mostly zeros.
+// Status lists let resource servers that validate tokens locally see revoked grants (OAuth Token
+// Status List). Each access token contains its index, a bit in a list; a resource server fetches
+// the list regularly. A list costs a query of an index that contains only the revoked grants, and
+// is mostly zeros.
 const (
 	statusListSize = 1 << 17 // grants in a list: 16 KB before compression
-	statusListMax  = 1 << 32 // lists, as far as an index goes
+	statusListMax  = 1 << 32 // lists, the maximum for an index
 	statusFresh    = time.Second
 	statusType     = "statuslist+jwt"
 )
@@ -36,19 +36,19 @@ func statusURI(issuer string, list int64) string {
 	return issuer + "/status/" + strconv.FormatInt(list, 10)
 }
 
-// statusLists makes and keeps the lists. Every replica makes the same bytes of the same list for
-// as long as nothing changes: signatures are deterministic, and the times in a list are those of
-// a window that all share. So a cache, or a resource server behind a balancer, is told
-// that nothing has changed by whichever it asks.
+// statusLists creates and caches the lists. Every replica creates the same bytes of a list until it
+// changes: signatures are deterministic, and a list's times come from a window that all replicas
+// share. So a cache, or a resource server behind a load balancer, gets "not modified" from any of
+// them.
 type statusLists struct {
 	issuer string
 	store  storage.Lookups
 	keys   *keys.Manager
-	ttl    time.Duration // how long a resource server keeps a list
+	ttl    time.Duration // cache time for resource servers
 	now    func() time.Time
 	flight singleflight.Group
-	// empty is a packed list without a revoked grant. Packing takes most of a megabyte, and anyone
-	// may ask for lists that have no grants at all.
+	// empty returns a packed list without revoked grants. Packing uses almost a megabyte, and
+	// anyone may request lists that contain no grants at all.
 	empty func() string
 	shelf statusShelf
 }
@@ -61,7 +61,7 @@ func newStatusLists(c Config, k *keys.Manager) *statusLists {
 	}
 }
 
-// claim is the status claim of a token by the place of its grant, nil for one that has none.
+// claim returns the status claim for a grant's index, or nil for none.
 func (l *statusLists) claim(index int64) *oauth.Status {
 	if l.ttl <= 0 || index <= 0 {
 		return nil
@@ -71,13 +71,13 @@ func (l *statusLists) claim(index int64) *oauth.Status {
 	}}
 }
 
-// statusList is a signed list. It is served again as long as neither its grants nor the
-// published keys have changed and its window lasts.
+// statusList is a signed list. It is served as long as its grants and the published keys are
+// unchanged and its window lasts.
 type statusList struct {
 	token         []byte
 	etag          string
 	content, keys string // digests
-	quiet         bool   // no grant in it is revoked
+	quiet         bool   // without revoked grants
 	begun         time.Time
 	checked       time.Time
 }
@@ -86,8 +86,8 @@ type statusList struct {
 type statusClaims struct {
 	Subject  string     `json:"sub"` // REQUIRED: the URI of the list
 	IssuedAt int64      `json:"iat"` // REQUIRED
-	Expires  int64      `json:"exp"` // RECOMMENDED: no copy is good beyond it
-	TTL      int64      `json:"ttl"` // RECOMMENDED: seconds until it should be asked for again
+	Expires  int64      `json:"exp"` // RECOMMENDED: no copy is valid after it
+	TTL      int64      `json:"ttl"` // RECOMMENDED: seconds until the next fetch
 	Issuer   string     `json:"iss"`
 	List     statusBits `json:"status_list"` // REQUIRED
 }
@@ -116,8 +116,8 @@ func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
 	return v.(*statusList), nil
 }
 
-// TryStatusList makes a status list as it is served, and says why it cannot be made: then no resource
-// server that reads lists learns of revocations. Without status lists it is nil.
+// TryStatusList creates a status list, and returns the error if it cannot be created: resource
+// servers that read lists then miss revocations. It returns nil if status lists are disabled.
 func (s *Server) TryStatusList(ctx context.Context) error {
 	if s.status.ttl <= 0 {
 		return nil
@@ -126,20 +126,20 @@ func (s *Server) TryStatusList(ctx context.Context) error {
 	return err
 }
 
-// life is for how long a copy of a list may be shown.
+// life returns how long a copy of a list is valid.
 func (l *statusLists) life() time.Duration {
 	return max(10*l.ttl, 10*time.Minute).Truncate(2 * time.Second)
 }
 
-// window is when the list began that is served now, if nothing has changed: a new one begins when
-// half of its life is left, of each list at another moment.
+// window returns when the current list began if it is unchanged. A new one begins when half of its
+// life is left, at a different time for each list.
 func (l *statusLists) window(n int64, now time.Time) time.Time {
 	half := int64(l.life() / (2 * time.Second))
 	shift := n * 61 % half
 	return time.Unix((now.Unix()+shift)/half*half-shift, 0)
 }
 
-// load makes a list, or confirms the old one.
+// load creates a list, or confirms the old one.
 func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*statusList, error) {
 	now := l.now()
 	from := n * statusListSize
@@ -167,7 +167,7 @@ func (l *statusLists) load(ctx context.Context, n int64, old *statusList) (*stat
 	return &fresh, nil
 }
 
-// digest stands for the grants that are revoked in a list.
+// digest returns the digest of a list's revoked grants.
 func digest(revoked []int64) string {
 	if len(revoked) == 0 {
 		return ""
@@ -191,11 +191,11 @@ func (l *statusLists) packed(revoked []int64, from int64) string {
 	return pack(bits)
 }
 
-// pack compresses a list as its token has it.
+// pack compresses a list into the form for its token.
 func pack(bits []byte) string {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
-	z.Write(bits) // into memory, which never fails
+	z.Write(bits) // to memory, which never fails
 	z.Close()
 	return base64.RawURLEncoding.EncodeToString(packed.Bytes())
 }
@@ -208,8 +208,8 @@ func (l *statusLists) sign(ctx context.Context, n int64, packed string, begun ti
 	})
 }
 
-// handleStatus serves GET /status/{list}. It is public: a list says how many grants were
-// revoked of late, and nothing of whose.
+// handleStatus serves GET /status/{list}. It is public: a list reveals how many grants were revoked
+// recently, but not whose.
 func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.ParseInt(r.PathValue("list"), 10, 64)
 	if err != nil || n < 0 || n >= statusListMax {
@@ -234,7 +234,7 @@ func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 	w.Write(list.token)
 }
 
-// statusMaxAge is for how many seconds a cache may answer. It adds to the delay of a
-// revocation, so it is a small part of what a resource server waits; a second is enough to
-// leave one question of thousands.
+// statusMaxAge returns the cache lifetime in seconds. It adds to the delay of a revocation, so it
+// is a small part of the resource servers' cache time. One second is enough to merge thousands of
+// requests into one.
 func statusMaxAge(ttl time.Duration) int64 { return max(int64(ttl/(8*time.Second)), 1) }

@@ -3,16 +3,17 @@ package authserver
 import "sync"
 
 const (
-	// statusBudget is how much memory lists take, in bytes: some fifty thousand lists, with
-	// six billion grants.
+	// statusBudget is the memory for lists in bytes: about fifty thousand lists, with six billion
+	// grants.
 	statusBudget = 64 << 20
-	statusBeside = 512 // what a list takes beside its token
+	statusBeside = 512 // overhead of a list in addition to its token
 )
 
-// statusShelf keeps lists, as many as fit. It is no bounded.Map, which counts entries and forgets
-// the one that has rested longest. Lists differ in size by a factor of a hundred, so the budget is
-// in bytes; and when there is no room, lists without a revoked grant go first, however recently
-// they were asked for: strangers can ask for any number of them, and they cost least to make.
+// statusShelf caches as many lists as fit. It does not use bounded.Map, which counts entries and
+// evicts the least recently used one. Lists differ in size by a factor of a hundred, so the budget
+// is in bytes. When the budget is used up, lists without a revoked grant are evicted first, however
+// recently they were requested: strangers can request any number of them, and they are the cheapest
+// to create.
 type statusShelf struct {
 	budget int
 

@@ -30,7 +30,7 @@ type steps struct {
 	ways      *ways.Ways
 	audit     *audit.Recorder
 	accounts  *sessionAccounts
-	// clearances show the step in which a person decides about a tool call.
+	// clearances shows the step where a user decides about a tool call.
 	clearances *clearancePages
 }
 
@@ -71,7 +71,7 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	}
 }
 
-// writeEntry writes a step of a person who signs in, or proves more.
+// writeEntry writes a step of a sign-in.
 func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.Step) {
 	headedFor(r, headed(step))
 	switch step := step.(type) {
@@ -92,7 +92,7 @@ func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.St
 	}
 }
 
-// headedFor notes what a person is on the way to.
+// headedFor notes a user's destination.
 func headedFor(r *http.Request, to entry.Destination) {
 	switch {
 	case to.Query != "":
@@ -102,7 +102,7 @@ func headedFor(r *http.Request, to entry.Destination) {
 	}
 }
 
-// headed is where a person goes on to.
+// headed returns a step's destination.
 func headed(step entry.Step) entry.Destination {
 	switch step := step.(type) {
 	case entry.Login:
@@ -124,13 +124,13 @@ func (s *steps) note(r *http.Request, err error) {
 	s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
 }
 
-// refusedProof is what a page says of a proof that was not accepted.
+// refusedProof is the content of a page about failed authentication.
 type refusedProof struct {
 	status  int
-	name    string // that was typed
-	unknown string // the passkey that is not known here
+	name    string // as typed
+	unknown string // the passkey that is unknown here
 	problem web.Text
-	wrong   web.Text // the problem when what was typed is not right
+	wrong   web.Text // the problem if the input is wrong
 }
 
 func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, after refusedProof) {
@@ -160,9 +160,10 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 	s.web.For(r).Login(w, after.status, v)
 }
 
-// passkeys are the forms of the login page for a passkey, of this host and then of each earlier one that has any:
-// a browser is asked for those of one domain at a time, and the page does not know who comes (PE-02).
-// It returns no ceremonies where passkeys do not work (PE-01). They are the same for every name (PE-08).
+// passkeys returns the passkey forms of the login page: of this host, and then of each earlier host
+// that has any. A browser is asked for the passkeys of one domain at a time, and the page does not
+// know the user (PE-02). It returns no ceremonies where passkeys do not work (PE-01). They are the
+// same for every name (PE-08).
 func (s *steps) passkeys(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, unknown string,
 ) (out []web.Passkey, err error) {
@@ -204,10 +205,10 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 	})
 }
 
-// stop tells a person that a client's request was not right, and offers the
-// way back to it, instead of sending the browser there unasked.
+// stop shows the error of a client's request, and offers the way back to the client. It does not
+// redirect the browser by itself.
 func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified, e *oauth.Error) {
-	if e.Code == oauth.TemporarilyUnavailable { // loading the page again is all it takes
+	if e.Code == oauth.TemporarilyUnavailable { // reloading the page is sufficient
 		s.errors.show(w, r, pageStatus(e), e)
 		return
 	}
@@ -221,11 +222,10 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 	})
 }
 
-// sendToClient sends the browser to the redirect URI with the response. 303 makes it
-// a GET that repeats no form (OAuth 2.1 §7.5.4, AS-45).
+// sendToClient redirects the browser to the redirect URI with the response. Status 303 makes it a
+// GET that repeats no form (OAuth 2.1 §7.5.4, AS-45).
 //
-// A browser that is sent to a private-use scheme gets a page with a button instead;
-// a client that is no browser gets the redirect all the same.
+// For a private-use scheme, a browser gets a page with a button. Other programs get the redirect.
 func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Identified, response url.Values) {
 	attempt.Sending(r.Context(), to.RedirectURI, response)
 	target := to.ResponseURL(s.views.issuer, response)
@@ -236,16 +236,16 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 	redirect(w, target)
 }
 
-// showAnswer shows where the browser would go. The person carries it to another computer (PE-14).
+// showAnswer shows the address of the redirect, which the user carries to another computer (PE-14).
 func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
 	attempt.Sending(r.Context(), step.To.RedirectURI, step.Response)
 	target := step.To.ResponseURL(s.views.issuer, step.Response)
 	v := web.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
-	v.QR, _ = picture(target, web.Say("answer.qr_label")) // an address that is too long has none
+	v.QR, _ = picture(target, web.Say("answer.qr_label")) // no picture if the address is too long
 	s.web.For(r).Answer(w, v)
 }
 
-// picture is the QR code of an address.
+// picture returns the QR code of an address.
 func picture(of string, label web.Text) (web.QR, error) {
 	path, size, err := qr.Path(of)
 	if err != nil {
@@ -254,7 +254,7 @@ func picture(of string, label web.Text) (web.QR, error) {
 	return web.QR{Path: path, Size: size, Label: label}, nil
 }
 
-// redirect sends the browser elsewhere, to an address that is a secret.
+// redirect redirects the browser to an address that is a secret.
 func redirect(w http.ResponseWriter, target string) {
 	h := w.Header()
 	h.Set("Location", target)
@@ -263,7 +263,7 @@ func redirect(w http.ResponseWriter, target string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// isDocument reports whether a browser will show the answer.
+// isDocument reports whether a browser will display the response.
 func isDocument(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "document" }
 
 func unknownStep(step any) error { return fmt.Errorf("authserver: no page for %T", step) }

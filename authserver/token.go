@@ -41,15 +41,15 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, reply)
 }
 
-// reply answers a token request: by the grant of its type, which the shell finds, or a token
-// exchange, whose reply has a form of its own (RFC 8693 §2.2.1).
+// reply answers a token request: with the grant for its type, which the shell selects, or with a
+// token exchange, whose reply has its own form (RFC 8693 §2.2.1).
 func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.endpoint)
 	if err != nil {
 		return nil, err
 	}
 	from := network.Coarse(g.proxies.ClientAddr(r))
-	if p.Get("grant_type") == oauth.GrantJWTBearer { // for which there may be no client
+	if p.Get("grant_type") == oauth.GrantJWTBearer { // may have no client
 		if g.bearer == nil {
 			return nil, grant.ErrUnsupported
 		}
@@ -96,7 +96,7 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 	return grant.ExchangeRequest{
 		Credentials:      credentials(r, p),
 		Resources:        p.Resources(),
-		Audience:         strings.Join(p.Values["audience"], " "), // several are no name of any
+		Audience:         strings.Join(p.Values["audience"], " "), // several match no name
 		Scopes:           scopes(p),
 		RequestedType:    p.Get("requested_token_type"),
 		SubjectToken:     p.Get("subject_token"),
@@ -109,14 +109,13 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 	}
 }
 
-// scopes are those that a request asks for. That of a clearance is none: it is taken out here, and so never
-// granted.
+// scopes returns the requested scopes without clearance scopes, which are never granted.
 func scopes(p form.Params) oauth.Scopes {
 	asked, _ := oauth.ParseScopes(p.Get("scope")).WithoutClearances()
 	return asked
 }
 
-// credentials are what a request presents to authenticate its client.
+// credentials returns the client credentials of a request.
 func credentials(r *http.Request, p form.Params) grant.Credentials {
 	c := grant.Credentials{
 		ClientID:      p.Get("client_id"),
@@ -129,13 +128,13 @@ func credentials(r *http.Request, p form.Params) grant.Credentials {
 	return c
 }
 
-// interactionBody tells a resource server where the person can grant what is missing.
+// interactionBody contains the page where the user can grant the missing access.
 type interactionBody struct {
 	wire.Error
-	URI string `json:"interaction_uri"` // ours
+	URI string `json:"interaction_uri"` // extension
 }
 
-// staleBody tells a client how recently the person has to have signed in (RFC 9470 §3).
+// staleBody contains the maximum age of the user's sign-in (RFC 9470 §3).
 type staleBody struct {
 	wire.Error
 	MaxAge int64 `json:"max_age"` // in seconds

@@ -6,15 +6,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// Trust verifies assertions of issuers that the operator trusts (RFC 7523). trust.Issuers is the usual
-// one.
+// Trust verifies assertions of trusted issuers (RFC 7523). trust.Issuers implements it.
 type Trust interface {
-	// Verify returns what an assertion says, if it is believed. A *trust.Refusal says why it is not; any
-	// other error is that of the store or the context.
+	// Verify returns the content of a verified assertion. It returns a *trust.Refusal if the
+	// assertion is not accepted; any other error is from the store or the context.
 	Verify(ctx context.Context, raw string) (trust.Assertion, error)
-	// Offers reports whether any issuer is trusted for ID-JAGs, and for workloads.
+	// Offers reports whether an issuer is trusted for ID-JAGs, and whether one is trusted for
+	// workloads.
 	Offers(ctx context.Context) (enterprise, workload bool, err error)
-	// IssuerOf returns the issuer of a trust entry, for the person whose access rests on it; "" when there
-	// is no such entry any more.
+	// IssuerOf returns the issuer of a trust entry, for the user whose access depends on it, or ""
+	// if the entry no longer exists.
 	IssuerOf(ctx context.Context, entryID string) (string, error)
 }

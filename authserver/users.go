@@ -7,17 +7,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Users are the local accounts, by name.
+// Users manages the local accounts by name.
 type Users interface {
-	// Create adds an account: ErrUserName, ErrPasswordLength, ErrPasswordCommon, ErrUserExists.
+	// Create adds an account. It returns ErrUserName, ErrPasswordLength, ErrPasswordCommon or
+	// ErrUserExists.
 	Create(ctx context.Context, name, password string, admin bool) (storage.User, error)
-	// Find returns the account of a name, or of an id where no account has that name, or
-	// ErrUserUnknown, as all that follow.
+	// Find returns the account with a name, or with an id if no account has that name. Like all
+	// following methods, it returns ErrUserUnknown if the account does not exist.
 	Find(ctx context.Context, name string) (storage.User, error)
 	// List returns up to limit accounts with a name after the given one.
 	List(ctx context.Context, after string, limit int) ([]storage.User, error)
-	// SetPassword replaces a password (ErrPasswordLength, ErrPasswordCommon) and ends the user's sessions; unless
-	// keepGrants, it also revokes what the user allowed applications (OAuth 2.1 §4.3.3).
+	// SetPassword replaces a password and ends the user's sessions. Unless keepGrants is set, it
+	// also revokes the user's grants (OAuth 2.1 §4.3.3). It returns ErrPasswordLength or
+	// ErrPasswordCommon for an invalid password.
 	SetPassword(ctx context.Context, name, password string, keepGrants bool) error
 	// Disable ends every session and grant of an account and refuses its sign-ins.
 	Disable(ctx context.Context, name string) error
@@ -27,14 +29,14 @@ type Users interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// The errors of Users that a program tells apart.
+// Errors of Users.
 var (
 	ErrUserExists     error = users.ErrExists   // the name is taken
-	ErrUserUnknown    error = users.ErrUnknown  // there is no such account
+	ErrUserUnknown    error = users.ErrUnknown  // the account does not exist
 	ErrUserName       error = users.ErrName     // a name has 1 to 64 letters, digits or . _ - @ +
 	ErrPasswordLength error = users.ErrPassword // a password has 8 to 1024 bytes
-	ErrPasswordCommon error = users.ErrCommon   // the password is guessed first, or is the name
+	ErrPasswordCommon error = users.ErrCommon   // the password is one of the most common, or is the name
 )
 
-// Users manages the local accounts.
+// Users returns the manager of the local accounts.
 func (s *Server) Users() Users { return s.users }

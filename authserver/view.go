@@ -17,15 +17,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// views says what pages show of records.
+// views converts records into the content of pages.
 type views struct {
 	issuer  string
 	paths   paths
 	flow    *flow.Flow
 	clients *clients.Finder
-	mail    bool // people can be written to
+	mail    bool // mail can be sent to users
 	codeTTL time.Duration
-	// noOtherDevice: browsers are not signed in from other devices.
+	// noOtherDevice disables signing in a browser from another device.
 	noOtherDevice bool
 }
 
@@ -40,7 +40,7 @@ func (v *views) login(step entry.Login) web.Login {
 	return out
 }
 
-// request is what an application asks for.
+// request returns the content about an application's request.
 func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) web.Request {
 	return web.Request{
 		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
@@ -52,7 +52,7 @@ func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) w
 	}
 }
 
-// failed is a sign-in at a provider that came to nothing, with err as the reason.
+// failed returns the page about a failed sign-in at a provider, with err as the reason.
 func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web.Failed {
 	e := oauth.AsError(err)
 	out := web.Failed{
@@ -75,8 +75,8 @@ func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web
 	return out
 }
 
-// faultOf tells faults of the provider, and of its registration here, from those of the
-// person, who need not try what cannot help.
+// faultOf distinguishes errors of the provider, and of its registration here, from errors of the
+// user. Users should not retry if that cannot help.
 func faultOf(e *oauth.Error) web.Fault {
 	switch e.Code {
 	case oauth.TemporarilyUnavailable:
@@ -87,8 +87,8 @@ func faultOf(e *oauth.Error) web.Fault {
 	return web.FaultPerson
 }
 
-// clientParty shows a client. The host of its metadata document is what has been
-// verified about it; everything else is its own word.
+// clientParty returns the content about a client. Only the host of its metadata document is
+// verified; everything else is the client's claim.
 func clientParty(c storage.Client) web.Party {
 	return web.Party{Name: c.Name, URL: c.ID, Host: flow.DocumentHost(c)}
 }
@@ -101,8 +101,8 @@ func resourceParty(r storage.Resource) web.Party {
 	return p
 }
 
-// permissions are the scopes of a question as a page shows them: what is allowed already, and what the
-// person decides about.
+// permissions returns the scopes of a question for a page: those that are allowed already, and
+// those to decide about.
 func permissions(q policy.Question) (out web.Permissions) {
 	open, preselected := q.Open(), q.Preselected()
 	read, some := q.ReadOnly()

@@ -10,12 +10,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// pageConsole is where the console is, below the path of the issuer.
+// pageConsole is the path of the console below the issuer.
 const pageConsole = "/admin"
 
-// Visitors are the people at browsers, for pages that are made elsewhere and stand below the issuer: who
-// it is, how they sign in or prove again who they are, and get back, and forms that are good in their
-// browser alone. A page is a path below that of the issuer, with its query.
+// Visitors identifies the users of browsers for pages of another package below the issuer. It signs
+// users in, authenticates them again and returns them to a page, and reads forms that are valid
+// only in their browser. A page is a path below the issuer's, with its query.
 type Visitors struct {
 	browsers *entry.Browsers
 	factors  entry.SecondFactors
@@ -23,15 +23,15 @@ type Visitors struct {
 	steps    *steps
 }
 
-// Pages are the pages of this server.
+// Pages returns the pages of this server.
 func (v *Visitors) Pages() *web.Pages { return v.steps.web.pages }
 
-// Path is a page of this server as browsers ask for it.
+// Path returns the URL path of a page.
 func (v *Visitors) Path(page string) string { return v.steps.views.paths.prefix + page }
 
-// Visit returns the person who is signed in in the browser that asks for a page. When no person is, or
-// a second factor is required of them that they have not shown, it has answered, by what leads there and
-// then to the page.
+// Visit returns the user who is signed in in the requesting browser. If nobody is signed in, or a
+// required second factor is missing, it returns false and has sent a redirect that leads there and
+// back to the page.
 func (v *Visitors) Visit(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
 	token, to := v.forms.token(r), entry.Destination{Page: page}
 	visit, err := v.browsers.LiveVisit(r.Context(), token, storage.VisitKey{})
@@ -53,33 +53,34 @@ func (v *Visitors) Visit(w http.ResponseWriter, r *http.Request, page string) (s
 	return storage.Visit{}, false
 }
 
-// Prove sends the browser to where its person proves again who they are, and then to a page.
+// Prove redirects the browser to the page for authenticating again, and then to a page.
 func (v *Visitors) Prove(w http.ResponseWriter, r *http.Request, page string) {
 	v.steps.lead(w, r, v.steps.views.paths.prove, entry.Destination{Page: page})
 }
 
-// Seal is what a form carries along as its field step: a state, for this browser and this purpose.
+// Seal returns the field step of a form: a state, sealed for this browser and this purpose.
 func (v *Visitors) Seal(w http.ResponseWriter, r *http.Request, purpose string, state any) (string, error) {
 	return v.forms.seal(w, r, pageConsole+" "+purpose, state)
 }
 
-// Open reads a form and the state that Seal has put into it; when it cannot, it has answered.
+// Open reads a form and the state from Seal. If it returns false, it has sent a response.
 func (v *Visitors) Open(w http.ResponseWriter, r *http.Request, purpose string, state any) (url.Values, bool) {
 	return v.forms.open(w, r, pageConsole+" "+purpose, state)
 }
 
-// Unseal reads a state that Seal has made, and reports whether it could.
+// Unseal reads a state from Seal, and reports whether it could.
 func (v *Visitors) Unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) bool {
 	return v.forms.unseal(w, r, pageConsole+" "+purpose, sealed, state) == nil
 }
 
-// SignOut is the form that signs a person out.
+// SignOut returns the form that signs a user out.
 func (v *Visitors) SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (web.AccountForm, error) {
 	step, err := v.forms.signOut(w, r, u, entry.Destination{})
 	return web.AccountForm{Action: v.steps.views.paths.logout, Step: step}, err
 }
 
-// Fail shows the error page. Of an error that is not of the protocol it says nothing; the log does.
+// Fail shows the error page. It shows only the text of a protocol error; other errors are only
+// logged.
 func (v *Visitors) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	v.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 }

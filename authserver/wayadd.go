@@ -29,7 +29,7 @@ func (p *wayPages) showPasskey(
 	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination, after refusedProof,
 ) {
 	if !p.enrol.Ways.Site().Offered() {
-		redirect(w, p.atWays()) // which says why
+		redirect(w, p.atWays()) // the page shows the reason
 		return
 	}
 	begun, err := p.enrol.Ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r), u)
@@ -66,7 +66,7 @@ func (p *wayPages) addPasskey(w http.ResponseWriter, r *http.Request) {
 	p.added(w, r, way, f.To, first)
 }
 
-// nameOf is the name that a person gives a way, or another one when they give none.
+// nameOf returns the user's name for a method, or a default.
 func nameOf(form url.Values, otherwise string) string {
 	return cmp.Or(strings.TrimSpace(form.Get("name")), otherwise, "Passkey")
 }
@@ -106,7 +106,7 @@ func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayFo
 	})
 }
 
-// fours are the letters of a secret in groups of four, as people type them.
+// fours returns a secret in groups of four letters.
 func fours(s string) (out []string) {
 	for ; len(s) > 4; s = s[4:] {
 		out = append(out, s[:4])
@@ -124,7 +124,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 	way, first, err := p.enrol.AddApp(r.Context(), f.by, f.WayForm, a, nameOf(f.Values, "App"))
 	switch {
 	case errors.Is(err, ways.ErrOver):
-		redirect(w, p.path(pageApp)) // with another secret
+		redirect(w, p.path(pageApp)) // with a new secret
 	case err != nil:
 		p.again(w, r, err, f.Get("name"), func(after refusedProof) { p.showApp(w, r, f.WayForm, after) })
 	default:
@@ -132,7 +132,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// onward is where a person goes on to after adding a way that was required of them.
+// onward returns the destination of a user who had to add a method.
 func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
 	if r.URL.Query().Has("to") {
 		return p.forms.destination(w, r)
@@ -140,7 +140,8 @@ func (p *wayPages) onward(w http.ResponseWriter, r *http.Request) (to entry.Dest
 	return to, true
 }
 
-// added goes on, or back to the ways in, and proposes a second way after the first.
+// added redirects to the destination, or back to the methods, and suggests a second method after
+// the first.
 func (p *wayPages) added(
 	w http.ResponseWriter, r *http.Request, way storage.Way, to entry.Destination, first bool,
 ) {

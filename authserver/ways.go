@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// The pages on which people change what lets them in, below the path of the issuer.
+// Pages about authentication methods, below the path of the issuer.
 const (
 	pageAccount  = "/account"
 	pageWays     = "/account/ways"
@@ -23,7 +23,7 @@ const (
 	pagePassword = "/account/password"
 )
 
-// wayPages are those pages.
+// wayPages serves these pages.
 type wayPages struct {
 	browsers *entry.Browsers
 	enrol    *entry.WayChanges
@@ -42,7 +42,8 @@ func actAt(page string) entry.Act {
 	return entry.Change
 }
 
-// mine returns the person who may change what lets them in; else it has answered.
+// mine returns the user if they may change their authentication methods. If it returns false, it
+// has sent a response.
 func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
 	v, err := p.browsers.Acting(r.Context(), p.forms.token(r), actAt(page))
 	if err != nil {
@@ -54,14 +55,14 @@ func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (st
 	return v, err == nil
 }
 
-// posted is a form of a person who may change what lets them in.
+// posted is a form of a user who may change their authentication methods.
 type posted struct {
 	entry.WayForm
 	url.Values
 	by storage.Visit
 }
 
-// owner reads a form of the person for whom it was made; else it has answered.
+// owner reads a form of the user that it was made for. If it returns false, it has sent a response.
 func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose string) (f posted, ok bool) {
 	if f.Values, ok = p.forms.open(w, r, purpose, &f.WayForm); !ok {
 		return f, false
@@ -73,14 +74,14 @@ func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose s
 	return f, err == nil
 }
 
-// list serves GET /account/ways, where the ways in are on the account page.
+// list serves GET /account/ways: it redirects to the methods on the account page.
 func (p *wayPages) list(w http.ResponseWriter, r *http.Request) {
 	redirect(w, p.atWays())
 }
 
 func (p *wayPages) atWays() string { return p.path(pageAccount) + "#ways" }
 
-// section is what a person sees of their ways in.
+// section returns the content about a user's authentication methods.
 func (p *wayPages) section(
 	w http.ResponseWriter, r *http.Request, u storage.User, identities []storage.Identity,
 ) (v web.Ways, err error) {
@@ -131,7 +132,7 @@ func wayView(way ways.Listed, sealed string) web.Way {
 	return v
 }
 
-// refusedPasskeys says why passkeys do not work here (PE-01); nothing where they do.
+// refusedPasskeys returns the reason why passkeys do not work here (PE-01), or no text.
 func refusedPasskeys(s ways.Site) web.Text {
 	switch s.Missing {
 	case ways.NoHostName:
@@ -231,7 +232,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 	redirect(w, p.atWays())
 }
 
-// again shows a page once more for an answer that was not right.
+// again shows a page again after a wrong answer.
 func (p *wayPages) again(w http.ResponseWriter, r *http.Request, err error, name string, show func(refusedProof)) {
 	after := refusedProof{name: name}
 	if after.status, after.problem = wayProblem(err); after.status == 0 {
@@ -249,8 +250,8 @@ func (p *wayPages) failed(w http.ResponseWriter, r *http.Request, err error) {
 	p.forms.errors.show(w, r, status, err)
 }
 
-// wayProblem is what people read of a way that could not be added; none for an error that is not
-// theirs.
+// wayProblem returns status and text about a method that could not be added; the status is 0 for an
+// error that is not the user's.
 func wayProblem(err error) (int, web.Text) {
 	switch {
 	case errors.Is(err, errNoScript):

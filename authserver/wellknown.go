@@ -15,30 +15,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
-// discovery serves the metadata documents. They name scopes and resources, so they
-// are composed again when these change, and served as fixed bytes otherwise.
+// discovery serves the metadata documents. They contain scopes and resources, so they are composed
+// again when these change, and otherwise served as fixed bytes.
 type discovery struct {
 	server     *Server
 	assertions recent.Value[assertions]
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	from    published
 	current http.Handler
 }
 
-// published is what changes while a server runs of what the documents say.
+// published is the part of the documents that can change while the server runs.
 type published struct {
 	catalog    *policy.Catalogue
 	assertions assertions
 }
 
-// assertions says which are accepted, and made.
+// assertions reports which assertions are accepted and issued.
 type assertions struct {
-	enterprise, workload bool // their issuers are trusted
-	made                 bool // there are audiences to which people are asserted
+	enterprise, workload bool // issuers of these kinds are trusted
+	made                 bool // audiences for ID-JAGs are registered
 }
 
-// newDiscovery reads for the first time what the documents say, so that they stand without the store.
+// newDiscovery reads the content of the documents once, so that they are available without the
+// store.
 func newDiscovery(ctx context.Context, s *Server) (*discovery, error) {
 	d := &discovery{server: s}
 	d.assertions = recent.Value[assertions]{Read: d.readAssertions, Now: s.cfg.Now}
@@ -91,8 +92,8 @@ func (d *discovery) readAssertions(ctx context.Context) (out assertions, err err
 	return out, err
 }
 
-// addAssertions says that assertions are accepted while an issuer is trusted, and never of whom
-// (AS-180, AS-198), and that sign-ins here are asserted to others (AS-196).
+// addAssertions adds the accepted assertions while an issuer is trusted, without its name (AS-180,
+// AS-198), and the issuing of ID-JAGs (AS-196).
 func (s *Server) addAssertions(m *metadata.AuthorizationServer, a assertions) {
 	if a.enterprise || a.workload {
 		m.GrantTypes = append(m.GrantTypes, oauth.GrantJWTBearer)
@@ -109,11 +110,11 @@ func (s *Server) addAssertions(m *metadata.AuthorizationServer, a assertions) {
 	}
 }
 
-// metadata is the RFC 8414 document (AS-23).
+// metadata returns the RFC 8414 document (AS-23).
 func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServer {
 	endpoint := func(path string) string { return s.cfg.Issuer + path }
 	m := metadata.AuthorizationServer{
-		Issuer:                s.cfg.Issuer, // as it is configured (RFC 8414 §3.3, AS-20)
+		Issuer:                s.cfg.Issuer, // unchanged from the configuration (RFC 8414 §3.3, AS-20)
 		AuthorizationEndpoint: endpoint("/authorize"),
 		TokenEndpoint:         endpoint("/token"),
 		JWKSURI:               endpoint("/jwks.json"), // AS-32
@@ -162,8 +163,8 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 	return m
 }
 
-// handleJWKS serves the public signing keys (RFC 7517 §5). A resource server that
-// meets an unknown key asks again, so a short life is enough.
+// handleJWKS serves the public signing keys (RFC 7517 §5). A resource server that meets an unknown
+// key fetches them again, so a short cache lifetime is enough.
 func (s *Server) handleJWKS(w http.ResponseWriter, r *http.Request) {
 	body, etag, err := s.keys.JWKS(r.Context())
 	if err != nil {

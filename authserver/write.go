@@ -9,25 +9,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// writeError writes every direct protocol error that the endpoints of clients answer with.
+// writeError writes a direct protocol error of the client endpoints.
 func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
 	if e.Code == oauth.InvalidClient && r.Header.Get("Authorization") != "" {
-		// RFC 6749 §5.2, AS-84: the scheme that the client used must be named.
+		// RFC 6749 §5.2, AS-84: the response must name the scheme that the client used.
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+s.cfg.ProductName+`", charset="UTF-8"`)
 	}
 	writeDirect(w, r, e.Status(), e)
 }
 
-// writeDirect writes a protocol error as JSON, and has it in the log.
+// writeDirect writes a protocol error as JSON, and notes it for the log.
 func writeDirect(w http.ResponseWriter, r *http.Request, status int, e *oauth.Error) {
 	noteError(r, e)
 	setRetryAfter(w, e, status)
 	wire.WriteError(w, status, e)
 }
 
-// errTooLarge is a refusal that OAuth has no code for: the HTTP status tells, and
-// the body stays OAuth-shaped.
+// errTooLarge is a refusal without an OAuth code: the HTTP status shows it, and the body has the
+// OAuth form.
 var errTooLarge = errors.New("request body too large")
 
 // writeParseError answers a request that could not be read.
@@ -40,7 +40,7 @@ func (s *Server) writeParseError(w http.ResponseWriter, r *http.Request, err err
 	writeDirect(w, r, http.StatusRequestEntityTooLarge, e)
 }
 
-// setRetryAfter says when to try again, which a 503 always does.
+// setRetryAfter sets Retry-After, which a 503 always has.
 func setRetryAfter(w http.ResponseWriter, e *oauth.Error, status int) {
 	wait := e.RetryAfter
 	if wait <= 0 && status == http.StatusServiceUnavailable {
