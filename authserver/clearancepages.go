@@ -184,7 +184,7 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 	p.ended(w, r, f, c, to, err)
 }
 
-// ended responds if there is no decision to make, or no longer.
+// ended responds if the user has nothing to decide, or no longer.
 func (p *clearancePages) ended(
 	w http.ResponseWriter, r *http.Request, f clearanceForm, c storage.Clearance, to entry.Destination, err error,
 ) {

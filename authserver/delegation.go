@@ -35,9 +35,8 @@ type SignIn interface {
 	// Its error is an *oauth.Error with a text for the user.
 	Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error)
 	// Return handles an authorization response, once. Its error is an *oauth.Error with a text for
-	// client and user. The result contains the request as soon as it is known. On success the
-	// session is stored; or the result has a claim to ask the user about, and nothing is stored
-	// yet.
+	// client and user. The result contains the request as soon as it is known. On success, Return
+	// stores the session; or it stores nothing, and the result has a claim to ask the user about.
 	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
 	// Claim links the account of a claim to the user, who has confirmed that it is theirs. It works
 	// once. Its error is an *oauth.Error with a text for the user.
@@ -52,8 +51,8 @@ type Accounts interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 	// Disconnect unlinks an account, identified by its connector (the id of the provider) and
 	// subject, and ends the grants and sessions that depend on it. It returns storage.ErrNotFound
-	// if it is not linked, storage.ErrLast if the user could not sign in without it, and
-	// storage.ErrSignedOut if in, the acting session, has ended.
+	// if it is not linked. It returns storage.ErrLast if the user could not sign in without it, and
+	// storage.ErrSignedOut if the acting session in has ended.
 	Disconnect(ctx context.Context, userID, connector, subject string, in storage.Hash) error
 }
 

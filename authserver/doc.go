@@ -40,13 +40,13 @@
 //	serve.go             listeners, timeouts, and the order of the shutdown;
 //	                     housekeeping.go runs in the background
 //
-// More than one of these use the packages internal/form (the parameters of a request),
+// Several of these share the packages internal/form (the parameters of a request),
 // internal/clients, internal/catalogue (the resources), internal/binding (provider sessions),
 // internal/connect (the links to /connect), and internal/refusal (reasons of refusals).
 //
 // The authorization URL itself is the state of an authorization: login and consent carry it, sealed
-// and bound to the browser. So nothing is stored before a user approves, and any replica can handle
-// the next step. Only while a browser is at a provider, the server stores the request. The
+// and bound to the browser. The server stores nothing before a user approves, and any replica can
+// handle the next step. Only while a browser is at a provider, the server stores the request. The
 // provider's response finds it together with a cookie of that request.
 //
 // # One authorization request

@@ -17,7 +17,7 @@ type DPoPPolicy struct {
 
 // ProofReplays records ids that may be used once. It is the same as in package mcpresource.
 type ProofReplays interface {
-	// Use records id until the given time, and reports whether it was new. Of two concurrent calls,
-	// one gets true. An id is 32 arbitrary bytes.
+	// Use records id until the given time, and reports whether it was new. If two calls are
+	// concurrent, one gets true. An id is 32 arbitrary bytes.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }

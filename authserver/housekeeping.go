@@ -27,10 +27,10 @@ const (
 	outageInterval = 2 * time.Second
 )
 
-// Run does the housekeeping until ctx ends. It removes expired records in small batches, marks the
-// grants of bulk revocations, rotates the signing key when due, and records the actions of commands
-// on the same store. Each task has its own loop, so that none waits for another. Any number of
-// replicas may run it at once; one of them sweeps, and one completes revocations.
+// Run does the housekeeping until ctx ends. It removes expired records in small batches, and marks
+// the grants of bulk revocations. It rotates the signing key when due, and records the actions of
+// commands on the same store. Each task has its own loop, so that none waits for another. Any
+// number of replicas may run it at once; one of them sweeps, and one completes revocations.
 func (s *Server) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() { every(ctx, keyInterval, s.tend) })

@@ -9,7 +9,7 @@ import (
 )
 
 // handleIntrospect serves POST /introspect (RFC 7662, AS-227). The caller is a confidential client,
-// usually the one that the operator created for a resource server.
+// usually created by the operator for a resource server.
 func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)
 	if err != nil {

@@ -16,7 +16,7 @@ type probe struct {
 	now   func() time.Time
 
 	mu     sync.Mutex    // guards the following fields
-	asking chan struct{} // closed when the running check ends; nil if none is running
+	asking chan struct{} // closed when the running check ends; nil while idle
 	asked  time.Time
 	answer error
 }

@@ -49,8 +49,8 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	}
 }
 
-// askBeforeProvider shows the consent page before a sign-in at a provider. The provider has
-// received no data yet, and nothing is stored (AS-221, AS-222).
+// askBeforeProvider shows the consent page before a sign-in at a provider. Until the user decides,
+// the provider receives no data, and the server stores nothing (AS-221, AS-222).
 func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step flow.AskBeforeProvider) {
 	a, question := step.Request, step.Question()
 	s.providerConsent(w, r, beforeProvider{

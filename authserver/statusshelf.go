@@ -17,7 +17,7 @@ const (
 type statusShelf struct {
 	budget int
 
-	mu           sync.Mutex // guards what follows
+	mu           sync.Mutex // guards the following fields
 	size         int
 	quiet, other map[int64]*statusList
 }

@@ -88,7 +88,7 @@ type Connection struct {
 	Grants  []string // ids of all grants that this row combines, including this one
 }
 
-// View reads the account page of the browser's user. It returns nil if nobody is signed in.
+// View reads the account page of the browser's user. It returns nil without a signed-in user.
 func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
 	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {

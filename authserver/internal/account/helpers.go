@@ -23,8 +23,9 @@ type Helper struct {
 	Below []Helper
 }
 
-// HelpersOf reads the sub-agents of a grant of the browser's user. It returns nil if nobody is
-// signed in, and storage.ErrNotFound if the grant has ended or belongs to another user (PE-08).
+// HelpersOf reads the sub-agents of a grant of the browser's user. It returns nil without a
+// signed-in user, and storage.ErrNotFound if the grant has ended or belongs to another user
+// (PE-08).
 func (a *Page) HelpersOf(ctx context.Context, token storage.Hash, grantID string) (*HelpersView, error) {
 	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {

@@ -75,7 +75,7 @@ type KeyRequest struct {
 type KeyOffer struct {
 	Form      KeyForm
 	Servers   []storage.Resource // to choose from
-	Server    storage.Resource   // the chosen server; without a URI if none is chosen or available
+	Server    storage.Resource   // the chosen server; without a URI before the choice, or if there are no servers
 	Permitted oauth.Scopes       // scopes of the server that the user may choose
 	Days      []int              // possible lifetimes
 }
@@ -241,7 +241,7 @@ func (k *KeyMaker) fill(ctx context.Context, made *MadeKey, v storage.Visit, f K
 	return nil
 }
 
-// keyScopes returns the scopes of a key: the chosen ones, and those that the resource requires.
+// keyScopes returns the scopes of a key: the chosen ones, and the required ones of the resource.
 func keyScopes(r storage.Resource, permitted, chosen oauth.Scopes) (oauth.Scopes, error) {
 	if len(chosen.Without(permitted)) > 0 {
 		return nil, ErrKeyWider

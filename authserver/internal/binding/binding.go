@@ -79,8 +79,8 @@ var NoScopes = oauth.NewError(oauth.AccessDenied,
 	Because(refusal.ErrNoScopes)
 
 // Permit returns the scopes that policy allows a user: the rules on accounts, and the rules of the
-// session's provider, if any. It also checks the scopes that a scope includes, so that none can be
-// reached through another. offline_access is not a permission and is kept. It returns
+// session's provider, if any. It also checks the scopes that a scope includes, so that they cannot
+// be reached through another. offline_access is not a permission and is kept. It returns
 // storage.ErrRevoked if the session has ended, and [NoScopes] if no scope is left or a scope that
 // every call needs is missing. The rules that withhold a scope are noted for the log only: the user
 // and the client do not learn them.

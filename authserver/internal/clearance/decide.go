@@ -160,8 +160,8 @@ func (d *Desk) Decide(ctx context.Context, id string, v storage.Visit, give bool
 	return got, nil
 }
 
-// Of returns the tool call approval that a client names in an authorization request, or nil if it
-// has ended or belongs to another user, client or resource.
+// Of returns the tool call approval that a client names in an authorization request. It returns nil
+// if the approval has ended or belongs to another user, client or resource.
 func (d *Desk) Of(ctx context.Context, id string, of Caller) (*storage.Clearance, error) {
 	c, err := d.Store.Clearance(ctx, id, d.Now())
 	switch {

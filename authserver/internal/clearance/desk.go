@@ -40,7 +40,7 @@ type Desk struct {
 	Issuer string
 	// ACRs lists the authentication context classes that users can reach here, weakest first.
 	ACRs    []string
-	Factors entry.SecondFactors // nil: no second factor is required
+	Factors entry.SecondFactors // nil: a second factor is not required
 	Audit   *audit.Recorder
 	Now     func() time.Time
 }
@@ -179,7 +179,7 @@ func notAName(s string) bool {
 }
 
 // acr returns the class that an approver has to reach: the weakest supported one, because stronger
-// classes include it. It returns "" if none is supported.
+// classes include it. It returns "" if this server supports none.
 func (d *Desk) acr(wanted []string) string {
 	for _, acr := range d.ACRs {
 		if slices.Contains(wanted, acr) {

@@ -13,8 +13,8 @@ import (
 )
 
 // Request asks a user to grant a resource server more access to their account at a provider. It is
-// sealed in a URL that a tool or a client shows: nothing can be read from it, it gives no access,
-// and only that user can use it, signed in here (RS-200, RS-201, RS-203).
+// sealed in a URL that a tool or a client shows. The URL reveals nothing and gives no access, and
+// only that user can use it, signed in here (RS-200, RS-201, RS-203).
 type Request struct {
 	UserID   string       `json:"u"`
 	Provider string       `json:"p"`

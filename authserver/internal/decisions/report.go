@@ -166,7 +166,7 @@ func (in *reading) decision(ctx context.Context, d oauth.Decision) (out reported
 }
 
 // presented returns the known facts about the token of a refused request, from the grant that it
-// names. Of its other claims, only the issue and expiry times are trusted. If the grant is for
+// names. Among its other claims, only the issue and expiry times are trusted. If the grant is for
 // another resource server, only that fact is returned, without attempt, client or user: the
 // reporting resource server may never have seen such a token.
 func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.Presented, issued time.Time, err error) {

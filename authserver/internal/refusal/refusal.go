@@ -30,7 +30,7 @@ var ErrIncomplete = oauth.NewError(oauth.InvalidRequest, "The form was not compl
 // StorageRetry is the Retry-After of an error after the store failed.
 const StorageRetry = 2 * time.Second
 
-// Unavailable returns the error for a failed store: nothing was confirmed to the client, and it
+// Unavailable returns the error for a failed store: no change was confirmed to the client, and it
 // should try again.
 func Unavailable(err error) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
