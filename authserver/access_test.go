@@ -42,7 +42,7 @@ func (r *rig) groups(names ...string) {
 	}
 }
 
-// wide asks for reading and writing.
+// wide requests read and write access.
 func wide() url.Values { return authorizeQuery("scope", "mcp notes:write offline_access") }
 
 func onlyRead(userID string) storage.AccessRule {
@@ -67,7 +67,7 @@ func TestAccessRules(t *testing.T) {
 		r := newRig(t, func(c *Config) {
 			c.AccessRules = []storage.AccessRule{
 				{Resource: testResource, Group: "staff", Scopes: oauth.Scopes{"mcp"}, Config: true},
-				{Resource: testResource, UserID: "usr_other", Config: true}, // may have nothing
+				{Resource: testResource, UserID: "usr_other", Config: true}, // allows nothing
 			}
 		})
 		r.groups("staff")
@@ -116,7 +116,7 @@ func TestAccessRules(t *testing.T) {
 		pg := p.login(wide())
 		r.rule(onlyRead(r.aliceID()))
 		pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
-		if pg.status == http.StatusOK { // what is granted now is shown first
+		if pg.status == http.StatusOK { // the changed scopes are shown first
 			pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
 		}
 		_, out := p.token(codeForm(responseOf(t, pg).Get("code")))
@@ -169,7 +169,7 @@ func TestAccessRules(t *testing.T) {
 	})
 }
 
-// TestDeviceAccess: RU-19: a device gets what the person who approves it may have.
+// TestDeviceAccess checks that a device gets the scopes of the approving user (RU-19).
 func TestDeviceAccess(t *testing.T) {
 	r, tv := withDevice(t)
 	r.rule(onlyRead(r.aliceID()))
@@ -185,8 +185,8 @@ func TestDeviceAccess(t *testing.T) {
 	}
 }
 
-// TestAssertedAccess: RU-19: an assertion that brings a person is granted what that person may have. Workloads are no
-// people.
+// TestAssertedAccess checks that an assertion for a user gets the scopes of that user (RU-19).
+// Workloads are not users.
 func TestAssertedAccess(t *testing.T) {
 	r := newBearerRig(t)
 	const both = "mcp notes:write"
@@ -203,8 +203,8 @@ func TestAssertedAccess(t *testing.T) {
 	r.granted(r.job(r.push()))
 }
 
-// TestRuleIsNamed: RU-12: the operator reads which rule keeps scopes from a person, in the attempt and in the log. The
-// person does not learn of groups.
+// TestRuleIsNamed checks that the attempt and the log name the rule that withholds scopes, for the
+// operator (RU-12). The user does not learn of groups.
 func TestRuleIsNamed(t *testing.T) {
 	r := watched(t)
 	r.groups("staff", "readers")
@@ -239,7 +239,7 @@ func TestRuleIsNamed(t *testing.T) {
 	t.Errorf("no step says %q", fewer)
 }
 
-// TestProviderRuleIsNamed: RU-12: the same for rules of a provider.
+// TestProviderRuleIsNamed checks the same for rules of a provider (RU-12).
 func TestProviderRuleIsNamed(t *testing.T) {
 	r, f := delegated(t, keepAttempts)
 	f.set(func(f *providers) { f.permitted = oauth.Scopes{"other"} })

@@ -22,7 +22,7 @@ func rows(pattern *regexp.Regexp, pg page) (ids []string) {
 	return ids
 }
 
-// formStep is the sealed state of the forms that a page posts to an address.
+// formStep returns the sealed state of the forms that a page posts to an address.
 func formStep(t *testing.T, pg page, action string) string {
 	t.Helper()
 	form := regexp.MustCompile(`(?s)action="` + action + `"[^>]*>.*?name="step" value="([^"]+)"`)
@@ -38,7 +38,7 @@ func (p *person) account(section string, form ...string) page {
 	p.t.Helper()
 	action := "/account/" + section
 	pg := p.get("/account")
-	if section == "connections" { // a page has forms for what is there alone
+	if section == "connections" { // a page has forms only for its rows
 		pg = page{pg.status, pg.header, strings.ReplaceAll(pg.body, "/account/sign-ins", action)}
 	}
 	values := url.Values{"step": {formStep(p.t, pg, action)}}
@@ -52,7 +52,7 @@ func (p *person) account(section string, form ...string) page {
 	return pg
 }
 
-// introspected is what the server says of a token to its client.
+// introspected returns the introspection of a token.
 func (r *rig) introspected(p *person, token any) map[string]any {
 	r.t.Helper()
 	answer, err := r.Introspect(r.t.Context(), token.(string))
@@ -106,8 +106,8 @@ func TestAccountPage(t *testing.T) {
 	})
 }
 
-// PE-09: a connected application says which account at a provider its access rests on; one of a person
-// who signed in with a password rests on none.
+// PE-09: a connected application shows the provider account that its access depends on; after a
+// sign-in with a password it shows none.
 func TestAccountUsed(t *testing.T) {
 	r, f := delegated(t)
 	const used = `Account used</dt><dd><bdi>Google</bdi> <span class="address"><bdi>ada@example.com</bdi></span></dd>`
@@ -233,7 +233,7 @@ func TestAccountNarrows(t *testing.T) {
 		if got := r.introspected(p, out["access_token"]); got["active"] != true || got["scope"] != "mcp" {
 			t.Errorf("the token that is out: got %v", got)
 		}
-		// The client names what it was granted at first, as many do.
+		// Like many clients, this one requests its original scopes.
 		status, next := p.token(refreshForm(out["refresh_token"], "scope", "mcp notes:write"))
 		if status != 200 || next["scope"] != "mcp" {
 			t.Errorf("refresh: got %d %v", status, next)
@@ -352,8 +352,8 @@ func TestStopEverything(t *testing.T) {
 	})
 }
 
-// EN-02: an application that is paused does not come back without a page: not silently, and not with a code
-// that it has kept. Resumed, it goes on with what it has.
+// EN-02: a paused application cannot return without a page: not silently, and not with a code that
+// it has kept. When resumed, it continues with its tokens.
 func TestPausedApplicationsAsk(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -378,8 +378,8 @@ func TestPausedApplicationsAsk(t *testing.T) {
 	}
 }
 
-// EN-02: an application is one row, however often it has connected. What is done to the row is done to each
-// of its connections.
+// EN-02: an application has one row, however often it has connected. Actions on the row apply to
+// all its connections.
 func TestAccountShowsAnApplicationOnce(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -12,7 +12,7 @@ import (
 
 const bobsPassword = "battery staple correct"
 
-// twoPeople is a rig with alice and bob.
+// twoPeople returns a rig with alice and bob.
 func twoPeople(t *testing.T) *rig {
 	r := newRig(t)
 	if _, err := r.Users().Create(t.Context(), "bob", bobsPassword, false); err != nil {
@@ -21,7 +21,7 @@ func twoPeople(t *testing.T) *rig {
 	return r
 }
 
-// linkTo is the first link of a page whose address has a part.
+// linkTo returns the first link of a page whose address contains part.
 func linkTo(t *testing.T, pg page, part string) string {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`<a [^>]*href="([^"]*)"`).FindAllStringSubmatch(pg.body, -1) {
@@ -46,7 +46,7 @@ func (p *person) signInAs(login page, name, password string) page {
 var accountOf = regexp.MustCompile(
 	`action="/choose"><input type="hidden" name="step" value="([^"]+)"><button[^>]*><span><bdi>([^<]*)</bdi>`)
 
-// accounts are the accounts that a page offers, by name, with the content of their forms.
+// accounts returns the content of the forms of the accounts that a page offers, by name.
 func accounts(pg page) map[string]string {
 	out := map[string]string{}
 	for _, m := range accountOf.FindAllStringSubmatch(pg.body, -1) {
@@ -73,9 +73,9 @@ func (pg page) asks(name string) bool {
 		strings.Contains(pg.body, "<strong><bdi>"+name+"</bdi></strong>")
 }
 
-// AS-239: several people are signed in in one browser, and none answers in the place of another.
+// AS-239: several users are signed in in one browser, and none answers for another.
 func TestSeveralAccounts(t *testing.T) {
-	// both has alice and bob signed in, bob being current, and returns bob's consent page
+	// both signs in alice and bob, bob being current, and returns bob's consent page
 	both := func(t *testing.T, p *person, change ...string) page {
 		t.Helper()
 		shown := p.login(authorizeQuery(change...))
@@ -168,7 +168,7 @@ func TestSeveralAccounts(t *testing.T) {
 	})
 }
 
-// grantedTo approves a page, and returns whom the token is about.
+// grantedTo approves a page, and returns the user of the token.
 func (p *person) grantedTo(shown page) string {
 	p.t.Helper()
 	status, out := p.token(codeForm(responseOf(p.t, p.decided(shown, nil)).Get("code")))
@@ -178,7 +178,7 @@ func (p *person) grantedTo(shown page) string {
 	return p.verified(p.t, out["access_token"].(string)).Subject
 }
 
-// AS-239, PE-05: a proof that one person has given does not count for another whom the browser holds.
+// AS-239, PE-05: a second factor of one user does not count for another user of the browser.
 func TestSecondFactorOfTheChosenAccount(t *testing.T) {
 	r := twoPeople(t)
 	p := r.person()
@@ -201,7 +201,7 @@ func TestSecondFactorOfTheChosenAccount(t *testing.T) {
 	if !asksBob.asks("bob") {
 		t.Fatalf("bob has proved enough, and is not asked: %.600s", asksBob.body)
 	}
-	asksAlice := p.chooses(p.get(choose), "alice") // of the two proofs, she has given one
+	asksAlice := p.chooses(p.get(choose), "alice") // she has shown one of the two factors
 	asksAlice.leads(t, "/login/second?to=")
 	silent := responseOf(t, p.get("/authorize?"+authorizeQuery("client_id", "static", "prompt", "none").Encode()))
 	if silent.Get("error") != "login_required" {

@@ -18,7 +18,7 @@ const testAlias = testResource + "@work"
 
 func withAlias(c *Config) { c.Resources[0].Aliases = []string{testAlias} }
 
-// atWork is a request at the alias.
+// atWork returns a request at the alias.
 func atWork(change ...string) url.Values {
 	return authorizeQuery(append([]string{"resource", testAlias}, change...)...)
 }
@@ -34,7 +34,7 @@ func (p *person) grantedAt(shown page, resource string) map[string]any {
 	return out
 }
 
-// AS-239: one client connects to an MCP server and to its alias as two people, in one browser.
+// AS-239: one client connects to an MCP server and to its alias as two users, in one browser.
 func TestAliasForAnotherPerson(t *testing.T) {
 	r := twoPeople(t)
 	r.restart(withAlias)
@@ -123,7 +123,7 @@ func TestAliasForAnotherPerson(t *testing.T) {
 	})
 }
 
-// An alias that is gone is a resource that is gone (AS-105).
+// Removing an alias has the effect of removing a resource (AS-105).
 func TestAliasRemoved(t *testing.T) {
 	r := newRig(t, withAlias)
 	p := r.person()
@@ -148,8 +148,8 @@ func TestAliasRemoved(t *testing.T) {
 	}
 }
 
-// A client of the operator names an alias by itself; as the MCP server of a resource it serves the
-// aliases, too.
+// A client of the operator can name an alias itself; as the MCP server of a resource it also serves
+// the aliases.
 func TestAliasesOfClients(t *testing.T) {
 	r := newRig(t, withAlias)
 	p := r.person()
@@ -170,7 +170,7 @@ func TestAliasesOfClients(t *testing.T) {
 	})
 }
 
-// permits notes for which resource it is asked.
+// permits records the resources that it is asked about.
 type permits struct {
 	*providers
 	resources []string
@@ -181,8 +181,8 @@ func (f *permits) Permit(ctx context.Context, id, resource string, scopes oauth.
 	return f.providers.Permit(ctx, id, resource, scopes)
 }
 
-// SP-06: what an operator has said of a resource holds at its aliases: who may have which scope, and
-// who may have tokens of a provider.
+// SP-06: the operator's settings of a resource apply at its aliases: the scopes of users, and the
+// provider tokens.
 func TestRulesAtAnAlias(t *testing.T) {
 	r, f := delegated(t, withAlias)
 	rules := &permits{providers: f}

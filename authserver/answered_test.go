@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answering is a person before a consent page, and what they answer.
+// answering is a user before a consent page, and their answer.
 type answering struct {
 	*person
 	step string
@@ -41,7 +41,7 @@ func (p *person) wantConnections(want int) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	got := 0 // the page shows those of one application as one
+	got := 0 // the page shows the connections of one application as one
 	for _, u := range people {
 		of, err := p.store.Connections(p.t.Context(), u.ID, "", p.now(), 100)
 		if got += len(of); err != nil {
@@ -62,7 +62,7 @@ func wantAnswered(t *testing.T, pg page) {
 	}
 }
 
-// Each consent page gives one connection, however often its form is sent.
+// Each consent page creates one connection, however often its form is sent.
 func TestConsentFormsAreAnsweredOnce(t *testing.T) {
 	whole := authorizeQuery("scope", "mcp notes:write", "prompt", "consent")
 	t.Run("a double click has the same answer twice", func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestConsentFormsAreAnsweredOnce(t *testing.T) {
 		query := authorizeQuery("provider", "google", "scope", "mcp notes:write")
 		atProvider := answering{p, consentStep(t, p.get("/authorize?"+query.Encode()))}
 		for _, form := range []answering{atProvider, r.person().answering(whole)} {
-			for range 2 { // of a double click the browser shows the second answer
+			for range 2 { // after a double click the browser shows the second answer
 				if got := responseOf(t, form.send("decision", "deny")); got.Get("error") != "access_denied" {
 					t.Errorf("got %v, want access_denied", got)
 				}

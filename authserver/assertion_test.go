@@ -25,8 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// inlineKeys finds keys in the registration, as dcr.Registry does for clients without a
-// jwks_uri.
+// inlineKeys finds keys in the registration, like dcr.Registry for clients without a jwks_uri.
 type inlineKeys struct{ err error }
 
 func (k inlineKeys) ClientKeys(_ context.Context, c storage.Client, _ string) ([]jose.JSONWebKey, error) {
@@ -38,7 +37,7 @@ func (k inlineKeys) ClientKeys(_ context.Context, c storage.Client, _ string) ([
 	return set.Keys, err
 }
 
-// signer is a client with a key of its own.
+// assertionSigner is a client with its own key.
 type assertionSigner struct {
 	id  string
 	alg jose.SignatureAlgorithm
@@ -329,8 +328,8 @@ func TestKeysThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestAssertionRFC9864 signs as clients do that know the new name of EdDSA only, among
-// them oauth4webapi. go-jose cannot make such a JWT.
+// TestAssertionRFC9864 signs like clients that know only the new name of EdDSA, among them
+// oauth4webapi. go-jose cannot create such a JWT.
 func TestAssertionRFC9864(t *testing.T) {
 	r, signers := newAssertionRig(t)
 	p := r.person()

@@ -22,8 +22,8 @@ const (
 	assertionWindow     = time.Minute
 )
 
-// Security L19: an assertion is a row until it expires, so a client that registered itself
-// may use few of them, and short ones. The operator's clients are held to neither.
+// Security L19: an assertion is a row until it expires, so a client that registered itself may use
+// only few and short ones. The operator's clients have neither limit.
 func TestAssertionRows(t *testing.T) {
 	r, signers := newAssertionRig(t)
 	self, operated := signers["keyed-es"], signers["keyed-ed"]
@@ -56,7 +56,7 @@ func TestAssertionRows(t *testing.T) {
 	for _, tt := range []struct {
 		signer assertionSigner
 		life   time.Duration
-		want   string // what the description says; "" when it is accepted
+		want   string // part of the description; "": accepted
 	}{
 		{self, strangeAssertionTTL + assertionSkew, ""},
 		{self, strangeAssertionTTL + assertionSkew + time.Second, "is valid for more than five minutes"},

@@ -20,7 +20,8 @@ func kindsOf(a attempt.Attempt) (out []string) {
 	return out
 }
 
-// TestAttemptOfADevice: what the device asks and what the person decides elsewhere are one attempt.
+// TestAttemptOfADevice checks that the request of a device and the user's decision elsewhere are
+// one attempt.
 func TestAttemptOfADevice(t *testing.T) {
 	r := watched(t)
 	r.putClient(storage.Client{
@@ -45,7 +46,8 @@ func TestAttemptOfADevice(t *testing.T) {
 	}
 }
 
-// TestAttemptWithASecondFactor: the page for it and what is given there are steps of the attempt.
+// TestAttemptWithASecondFactor checks that the page for a second factor and its answer are steps of
+// the attempt.
 func TestAttemptWithASecondFactor(t *testing.T) {
 	r := newRig(t, named, keepAttempts)
 	secret := r.alice().addApp()

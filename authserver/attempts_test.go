@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// watched is a rig that keeps attempts.
+// watched returns a rig that records attempts.
 func watched(t *testing.T) *rig {
 	t.Helper()
 	return newRig(t, keepAttempts)
@@ -28,7 +28,7 @@ func keepAttempts(c *Config) {
 	})
 }
 
-// attempts are those that were kept, the newest first.
+// attempts returns the recorded attempts, newest first.
 func (r *rig) attempts(q attempt.Query) []attempt.Attempt {
 	r.t.Helper()
 	r.as.Attempts.Write(context.Background())
@@ -39,7 +39,7 @@ func (r *rig) attempts(q attempt.Query) []attempt.Attempt {
 	return found
 }
 
-// lastAttempt is that began last.
+// lastAttempt returns the newest attempt.
 func (r *rig) lastAttempt() attempt.Attempt {
 	r.t.Helper()
 	found := r.attempts(attempt.Query{})
@@ -49,14 +49,14 @@ func (r *rig) lastAttempt() attempt.Attempt {
 	return found[0]
 }
 
-// reads reads the metadata as a program does.
+// reads reads the metadata like a program.
 func (p *person) reads(path string) {
 	p.get(path, "User-Agent", "broken-client/1.0", "Accept", "application/json")
 }
 
 const wellKnown = "/.well-known/oauth-authorization-server"
 
-// TestBrokenClients: what clients do wrong, and what the operator reads about it.
+// TestBrokenClients checks the verdicts that operators read about faulty clients.
 func TestBrokenClients(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -65,7 +65,7 @@ func TestBrokenClients(t *testing.T) {
 		fault attempt.Fault
 		whose attempt.Whose
 		text  string // a part of the verdict
-		got   string // of the difference, where it is shown
+		got   string // part of the difference, if shown
 		want  string
 	}{
 		{
@@ -203,8 +203,8 @@ func TestBrokenClients(t *testing.T) {
 	}
 }
 
-// TestAttemptThatSucceeds: from the metadata to the token it is one attempt, and it has no fault. What
-// goes on after that costs nothing.
+// TestAttemptThatSucceeds checks that everything from the metadata to the token is one attempt
+// without a fault. Later requests cost nothing.
 func TestAttemptThatSucceeds(t *testing.T) {
 	r := watched(t)
 	p := r.person()
@@ -235,8 +235,8 @@ func TestAttemptThatSucceeds(t *testing.T) {
 	}
 }
 
-// TestFoundByReference: the reference on the page of the person finds the attempt, as do person, client
-// and address.
+// TestFoundByReference checks that the reference on the user's page finds the attempt, like user,
+// client and address.
 func TestFoundByReference(t *testing.T) {
 	r := watched(t)
 	p := r.person()
@@ -269,7 +269,8 @@ func TestFoundByReference(t *testing.T) {
 	}
 }
 
-// TestAttemptsHoldNoSecret: of what is planted in each field of each request nothing is kept.
+// TestAttemptsHoldNoSecret plants marks in each field of each request, and checks that none is
+// stored.
 func TestAttemptsHoldNoSecret(t *testing.T) {
 	const mark = "PLANTED-"
 	planted := url.Values{}

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// static is an authorization request of the operator's own client, whose errors are
-// redirected at once.
+// static returns an authorization request of the operator's own client, whose errors are redirected
+// without a page.
 func static(change ...string) url.Values {
 	return authorizeQuery(append([]string{"client_id", "static"}, change...)...)
 }
@@ -340,8 +340,8 @@ func TestPagesAreSafe(t *testing.T) {
 	})
 }
 
-// AS-47, protocol 2.1: cookies of an earlier installation on the same host and port, or from
-// under another master key, stop no person.
+// AS-47, protocol 2.1: cookies of an earlier installation on the same host and port, or under
+// another master key, do not stop a user.
 func TestUnreadableCookies(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

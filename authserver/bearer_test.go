@@ -79,7 +79,7 @@ func newBearerRig(t *testing.T, change ...func(enterprise, workload *storage.Tru
 	return r
 }
 
-// claims are those of an ID-JAG for the client agent.
+// claims returns the claims of an ID-JAG for the client agent.
 func (r *bearerRig) claims() fakeissuer.Claims {
 	return r.acme.Auth0(r.as.Issuer, "agent", "ada", testResource)
 }
@@ -103,7 +103,7 @@ func (r *bearerRig) jag(c fakeissuer.Claims, more ...string) page {
 	return r.ask(r.acme.Sign(fakeissuer.IDJAG, c), more...)
 }
 
-// job presents the token of a workload, with nothing of a client.
+// job presents a workload token without any client credentials.
 func (r *bearerRig) job(c fakeissuer.Claims, more ...string) page {
 	return r.ask(r.ci.Sign("JWT", c), append([]string{"client_id", "", "client_secret", ""}, more...)...)
 }
@@ -236,7 +236,7 @@ func TestBearer(t *testing.T) {
 		c := r.acme.Keycloak(r.as.Issuer, "agent", "ada", testResource)
 		c = c.With(fakeissuer.Claims{"scope": "mcp admin pay"})
 		reply, _ := r.granted(r.jag(c))
-		if reply.Scope != "mcp admin pay" || reply.ExpiresIn != 60 { // the proof is a minute old
+		if reply.Scope != "mcp admin pay" || reply.ExpiresIn != 60 { // the authentication is a minute old
 			t.Errorf("got %+v", reply)
 		}
 		c = c.With(fakeissuer.Claims{"acr": "gold", "auth_time": nil, "jti": "j2"})
@@ -326,7 +326,7 @@ func bearerEnds(t *testing.T) {
 	if err := r.store.SetUserDisabled(t.Context(), claims.Subject, false, r.now()); err != nil {
 		t.Fatal(err)
 	}
-	r.refused(r.jag(r.claims()), oauth.InvalidGrant) // of the same second
+	r.refused(r.jag(r.claims()), oauth.InvalidGrant) // in the same second
 	r.advance(time.Second)
 	reply, _ = r.granted(r.jag(r.claims()))
 	unused := r.claims()
@@ -342,7 +342,7 @@ func bearerEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	active(false)
-	r.refused(r.jag(r.claims()), oauth.InvalidGrant) // by a replica that does not know yet
+	r.refused(r.jag(r.claims()), oauth.InvalidGrant) // on a replica that does not know yet
 	r.advance(3 * time.Second)
 	r.refused(r.jag(r.claims()), oauth.InvalidGrant)
 }
@@ -353,7 +353,7 @@ func TestBearerWorkloads(t *testing.T) {
 		reply, claims := r.granted(r.job(r.push()))
 		const name = "workload:ci:repo:o/r:ref:refs/heads/main"
 		if claims.ClientID != name || claims.Subject != name || claims.Audience != testResource ||
-			reply.RefreshToken != "" || reply.Scope != "mcp" { // admin demands a proof of a person
+			reply.RefreshToken != "" || reply.Scope != "mcp" { // admin requires a user's authentication
 			t.Errorf("got %+v %+v", reply, claims)
 		}
 		_, again := r.granted(r.job(r.push(), "client_id", "whoever"))
@@ -403,7 +403,7 @@ func TestBearerWorkloads(t *testing.T) {
 		r.refused(r.ask(r.ci.Sign(fakeissuer.IDJAG, jag)), oauth.InvalidGrant)
 		r.refused(r.ask(r.acme.Sign("JWT", r.claims())), oauth.InvalidGrant)
 		forged := r.claims()
-		r.refused(r.ask(r.ci.Sign(fakeissuer.IDJAG, forged)), oauth.InvalidGrant) // kid of one, iss of the other
+		r.refused(r.ask(r.ci.Sign(fakeissuer.IDJAG, forged)), oauth.InvalidGrant) // kid of one issuer, iss of the other
 	})
 	t.Run("AS-234 without an id the assertion itself is good once", func(t *testing.T) {
 		no := false
@@ -417,7 +417,7 @@ func TestBearerWorkloads(t *testing.T) {
 	})
 }
 
-// AS-34: the metadata name the profiles of grants while there is an entry for one.
+// AS-34: the metadata lists a grant profile while it has a trust entry.
 func TestBearerMetadata(t *testing.T) {
 	r := newBearerRig(t)
 	document := func() (out struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// keyed adds a client that signs, with a source, and returns what signs for it.
+// keyed adds a client with a key and a source, and returns its signer.
 func (r *bearerRig) keyed(id string, source storage.ClientSource) (assertionSigner, storage.Client) {
 	r.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -40,7 +40,7 @@ func (r *bearerRig) keyed(id string, source storage.ClientSource) (assertionSign
 	}
 }
 
-// signed presents an ID-JAG for a client that signs.
+// signed presents an ID-JAG for a client with a key.
 func (r *bearerRig) signed(s assertionSigner, c fakeissuer.Claims) page {
 	r.t.Helper()
 	return r.jag(c.With(fakeissuer.Claims{"client_id": s.id}), "client_id", "", "client_secret", "",
@@ -71,7 +71,7 @@ func TestBearerOfEachClient(t *testing.T) {
 			t.Fatal("AS-154: the document was read for a stranger")
 		}
 		r.wantClientRefused(r.jag(r.claims().With(fakeissuer.Claims{"client_id": signer.id}),
-			"client_id", signer.id, "client_secret", "")) // which has not signed
+			"client_id", signer.id, "client_secret", "")) // without the client's signature
 		docs.read = 0
 		_, claims := r.granted(r.signed(signer, r.claims()))
 		if claims.ClientID != signer.id || docs.read != 1 {
@@ -138,7 +138,7 @@ func TestBearerOfEachClient(t *testing.T) {
 	})
 }
 
-// AS-192: an address that is nearly another one gives an account neither that address nor its name.
+// AS-192: an address that resembles another one gives an account neither that address nor its name.
 func TestBearerNames(t *testing.T) {
 	r := newBearerRig(t)
 	for sub, address := range map[string]string{
@@ -153,7 +153,7 @@ func TestBearerNames(t *testing.T) {
 	}
 }
 
-// AS-192: the operator says what accounts are called that an issuer creates; a name that is taken stays
+// AS-192: the operator configures the names of accounts that an issuer creates; a taken name stays
 // with its account.
 func TestBearerAccountNames(t *testing.T) {
 	r := newBearerRig(t, func(e, _ *storage.TrustEntry) { e.Subject = "{{.login}}" })
@@ -317,7 +317,7 @@ func TestBearerHostile(t *testing.T) {
 		form["resource"] = []string{testResource, otherResource}
 		r.refused(r.person().post("/token", form), oauth.InvalidTarget)
 		form.Del("resource")
-		r.granted(r.person().post("/token", form)) // none of these has spent it
+		r.granted(r.person().post("/token", form)) // none of these has used it up
 	})
 	t.Run("AS-232 max_ttl bounds the token", func(t *testing.T) {
 		r := newBearerRig(t, func(e, _ *storage.TrustEntry) { e.MaxTTL = 5 * time.Minute })

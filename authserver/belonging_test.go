@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// wayBack is another way in of a person of a provider: arm gives it to them, come has another browser of
-// theirs come in by it.
+// wayBack is another authentication method of a provider's user: arm sets it up, come signs in
+// another browser with it.
 type wayBack struct {
 	name string
 	arm  func(p *person)
@@ -25,7 +25,7 @@ type wayBack struct {
 
 const belongingPassword = "a fine new pass phrase 9"
 
-// waysBack are all of them. name is what the person is called here.
+// waysBack returns all of them. name is the user's name here.
 func waysBack(t *testing.T, r *rig, name string) []wayBack {
 	var codes []string
 	var key *authkit.Authenticator
@@ -58,7 +58,7 @@ func waysBack(t *testing.T, r *rig, name string) []wayBack {
 	}
 }
 
-// consented has an application ask for scopes, approves, and returns the token answer.
+// consented approves an application's request for scopes, and returns the token response.
 func (p *person) consented(scope string) map[string]any {
 	p.t.Helper()
 	got := p.approve(authorizeQuery("scope", scope, "prompt", "consent"))
@@ -69,8 +69,9 @@ func (p *person) consented(scope string) map[string]any {
 	return out
 }
 
-// TestBelonging: an account that began at a provider is the provider's (AS-111, AS-217 to AS-219):
-// what the operator says about its people, and what it withdraws, holds whichever way the person comes in.
+// TestBelonging checks that an account that began at a provider belongs to it (AS-111, AS-217 to
+// AS-219): the operator's rules about its users, and the end of their access, apply to all
+// authentication methods.
 func TestBelonging(t *testing.T) {
 	r, f := delegated(t, named)
 	limited := oauth.Scopes{"mcp"}
@@ -90,7 +91,7 @@ func TestBelonging(t *testing.T) {
 			t.Fatalf("%s does not let the person in: %d %.2000s", way.name, pg.status, pg.body)
 		}
 		t.Run("AS-111 a scope rule holds for a person who comes in by "+way.name, func(t *testing.T) {
-			for _, who := range []*person{p, other} { // p has set the password in the session of the provider
+			for _, who := range []*person{p, other} { // p has set the password in the provider session
 				if got := who.consented("mcp notes:write"); got["scope"] != "mcp" {
 					t.Errorf("got %v", got)
 				}
@@ -140,7 +141,7 @@ func TestBelonging(t *testing.T) {
 	}
 }
 
-// A session at the provider that ends while its person acts in it: the page tells them to sign in (AS-219).
+// If the provider session ends while the user acts in it, the page asks them to sign in (AS-219).
 func TestHomeEndsMeanwhile(t *testing.T) {
 	var store *storagetest.Failing
 	r, f := delegated(t, named, func(c *Config) {
@@ -173,7 +174,7 @@ func TestHomeEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// PE-06: a sign-in that is refused spends no recovery code, and tells of no recovery.
+// PE-06: a refused sign-in uses up no recovery code, and sends no notice of a recovery.
 func TestRefusedSignInSpendsNoCode(t *testing.T) {
 	r, f := delegated(t, named)
 	p := r.person()
@@ -218,7 +219,8 @@ func TestRefusedSignInSpendsNoCode(t *testing.T) {
 	}
 }
 
-// AS-218: the home provider is asked before a sign-in at another one, or with another device, is complete.
+// AS-218: the home provider is asked before a sign-in at another provider, or with another device,
+// is complete.
 func TestHomeProviderIsAskedAlways(t *testing.T) {
 	r, f := delegated(t, named)
 	phone := r.person()

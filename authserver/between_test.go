@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// What a browser does between a page that asks and the click on it: the click answers the page that
-// the person saw, in its language, for its scopes and its account (SP-01, PE-13, AS-237).
+// A click answers the page that the user saw, in its language, for its scopes and its account,
+// whatever the browser does in between (SP-01, PE-13, AS-237).
 func TestBetweenPageAndClick(t *testing.T) {
 	t.Run("PE-13 another language is chosen: what was allowed is the same", func(t *testing.T) {
 		r := newRig(t)
@@ -100,8 +100,8 @@ func TestBetweenPageAndClick(t *testing.T) {
 	})
 }
 
-// PE-10: stopping everything ends also what is under way: a sign-in that waits for its second proof, a
-// page that asks, a code and a device that have not been answered.
+// PE-10: ending everything also ends unfinished steps: a sign-in that waits for its second factor,
+// an open page, a code, and the request of a device.
 func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	r := newRig(t, named)
 	p := r.alice()
@@ -162,8 +162,8 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// PE-10: a change of the ways in that was sent before everything was stopped takes place no more, whatever
-// of it was done by then: a password takes a second to hash.
+// PE-10: a change of authentication methods that was sent before everything was ended has no
+// effect, however far it has come: a password takes a second to hash.
 func TestStopEndsAChange(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, named, func(c *Config) {

@@ -42,7 +42,7 @@ func TestBindingAtRefresh(t *testing.T) {
 			t.Errorf("got %d %v %s", pg.status, pg.header, pg.body)
 		}
 		f.set(func(f *providers) { f.checkErr = nil })
-		r.advance(2 * time.Minute) // past the grace: a spent one would be reuse
+		r.advance(2 * time.Minute) // past the grace period: a spent one would be reuse
 		if status, out := p.token(refreshForm(out["refresh_token"])); status != 200 {
 			t.Errorf("got %d %v", status, out)
 		}
@@ -230,7 +230,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 	})
 }
 
-// A provider that is taken out of the configuration takes what rests on it along.
+// Removing a provider from the configuration ends the grants that depend on it.
 func TestBindingsGone(t *testing.T) {
 	r, _ := delegated(t)
 	p := r.person()

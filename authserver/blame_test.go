@@ -14,7 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestVerdictFollowsTheCause: a verdict names the side that can change something, by the cause that the code knows.
+// TestVerdictFollowsTheCause checks that a verdict names the side that can change something, based
+// on the known cause.
 func TestVerdictFollowsTheCause(t *testing.T) {
 	signIn := func(pg page) url.Values {
 		return url.Values{"step": {pg.step(t)}, "username": {"alice"}, "password": {"correct horse battery"}}
@@ -91,7 +92,7 @@ func TestVerdictFollowsTheCause(t *testing.T) {
 	}
 }
 
-// badDocument are clients of which one has a document that breaks a rule.
+// badDocument finds one client whose metadata document breaks a rule.
 type badDocument struct{ Clients }
 
 func (b badDocument) Client(ctx context.Context, id string) (storage.Client, error) {
@@ -103,7 +104,8 @@ func (b badDocument) Client(ctx context.Context, id string) (storage.Client, err
 	return b.Clients.Client(ctx, id)
 }
 
-// TestWrongPasswordIsFound: a wrong password is an attempt of the person whose name was typed.
+// TestWrongPasswordIsFound checks that a wrong password is an attempt of the user whose name was
+// typed.
 func TestWrongPasswordIsFound(t *testing.T) {
 	r := watched(t)
 	p := r.person()

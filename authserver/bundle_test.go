@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestBundlesHoldNoSecret: a secret is planted in all that a client, a person or a provider chooses, on
-// every way through the server, and no bundle of what came of it shows a part of it.
+// TestBundlesHoldNoSecret plants a secret in every value that a client, a user or a provider
+// chooses, on every way through the server. It checks that no bundle shows a part of it.
 func TestBundlesHoldNoSecret(t *testing.T) {
 	const mark = "qzxjvkwq"
 	redirect := "https://" + mark + ".example.com/cb/" + mark + "?t=" + mark

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// responseParams lists the supported parameters of an authorization response (RFC 6749 §4.1.2, RFC
-// 9207 §2).
+// responseParams lists the supported parameters of an authorization response (RFC 6749 §4.1.2,
+// RFC 9207 §2).
 var responseParams = []string{"state", "code", "iss", "error", "error_description"}
 
 // callback serves /callback/{provider}, the redirect URI for providers.

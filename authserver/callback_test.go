@@ -239,7 +239,7 @@ func TestReturnFails(t *testing.T) {
 			if theirs := strings.Contains(pg.body, "You did nothing wrong"); theirs != (want != "access_denied") {
 				t.Errorf("the page blames the person: %v, for %s", theirs, code)
 			}
-			// else the same account comes back
+			// otherwise the same account comes back
 			if asks := strings.Contains(pg.body, "select_account"); asks != (code == oauth.AccessDenied) {
 				t.Errorf("trying again asks for another account: %v, for %s", asks, code)
 			}
@@ -413,7 +413,8 @@ func TestBackchannelLogout(t *testing.T) {
 	})
 }
 
-// TestUnaskedAnswer: RU-12: an administrator who has approved this server at a provider comes back without a state.
+// TestUnaskedAnswer checks the page for an administrator who approved this server at a provider and
+// returns without a state (RU-12).
 func TestUnaskedAnswer(t *testing.T) {
 	r, _ := delegated(t)
 	for _, query := range []string{"admin_consent=True&tenant=t", "iss=https%3A%2F%2Fidp.example", ""} {

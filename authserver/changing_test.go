@@ -16,7 +16,7 @@ import (
 
 const niceRedirect, loopback = "https://nice.example/cb", "http://127.0.0.1:7777/cb"
 
-// forms are what a hostile client changes between.
+// forms lists the registrations that a hostile client changes between.
 var forms = []func(*storage.Client){
 	func(c *storage.Client) { c.RedirectURIs = []string{niceRedirect} },
 	func(c *storage.Client) { c.RedirectURIs = []string{evil} },
@@ -28,14 +28,14 @@ var forms = []func(*storage.Client){
 
 var fullAddress = regexp.MustCompile(`<code><bdi>([^<]*)</bdi></code>`)
 
-// question is a page that asks, and what it said.
+// question is a consent page and its contents.
 type question struct {
 	page
 	place    string // in full
 	material storage.Hash
 }
 
-// asker is a person before the pages of a client that changes.
+// asker is a user before the pages of a changing client.
 type asker struct {
 	*person
 	client   storage.Client
@@ -70,8 +70,8 @@ func (a *asker) press(verdict string) {
 	a.heard(a.post("/consent", url.Values{"step": {consentStep(a.t, q.page)}, "decision": {verdict}}), verdict, q)
 }
 
-// heard holds an answer against the one rule: to a place goes what the person was shown there,
-// of the client as it is.
+// heard checks an answer against the one rule: a redirect URI gets only what the user was shown for
+// it, for the unchanged client.
 func (a *asker) heard(pg page, verdict string, before ...question) {
 	a.t.Helper()
 	now := a.client.Material()
@@ -80,7 +80,7 @@ func (a *asker) heard(pg page, verdict string, before ...question) {
 	case to == "" && pg.status == http.StatusOK && strings.Contains(pg.body, `value="approve"`):
 		m := fullAddress.FindStringSubmatch(pg.body)
 		a.asked = &question{pg, html.UnescapeString(m[1]), now}
-	case to == "": // an error, on a page
+	case to == "": // an error page
 	case verdict == "" && !a.approved[key(to, now)]:
 		a.t.Fatalf("an answer without a question, to %s", pg.header.Get("Location"))
 	case verdict == "" && !responseOf(a.t, pg).Has("code"):
@@ -98,8 +98,8 @@ func (a *asker) heard(pg page, verdict string, before ...question) {
 	}
 }
 
-// FuzzPageWhileTheClientChanges has a client change, pages open and buttons pressed in any
-// order (Security H1, H2). Each byte is a step.
+// FuzzPageWhileTheClientChanges changes a client, opens pages and presses buttons in any order
+// (Security H1, H2). Each byte is a step.
 func FuzzPageWhileTheClientChanges(f *testing.F) {
 	for _, steps := range []string{
 		"\x00\x01\x04\x02", "\x00\x01\x02\x04\x09\x02", "\x08\x05\x02\x09\x0d", "\x08\x05\x02\x10\x05\x03",
@@ -127,8 +127,8 @@ func FuzzPageWhileTheClientChanges(f *testing.F) {
 	})
 }
 
-// TestConsentUnderParallelChanges has a client change all the time while people open pages,
-// press and come again: whatever the order, an answer goes where the page said that it goes.
+// TestConsentUnderParallelChanges changes a client constantly while users open pages, press buttons
+// and return. In any order, an answer goes to the redirect URI on the page.
 func TestConsentUnderParallelChanges(t *testing.T) {
 	r := newRig(t)
 	base := storage.Client{
@@ -168,7 +168,7 @@ func TestConsentUnderParallelChanges(t *testing.T) {
 				pg := p.get("/authorize?" + query)
 				m := fullAddress.FindStringSubmatch(pg.body)
 				if m == nil || !strings.Contains(pg.body, `value="approve"`) {
-					continue // it changed once too often: a page says so
+					continue // it changed too often: a page says so
 				}
 				pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
 				if to, _, _ := strings.Cut(pg.header.Get("Location"), "?"); to != "" &&

@@ -22,8 +22,8 @@ func markedScopes(c *Config) {
 	}
 }
 
-// firstHourScopes has the scopes of docs/first-hour.md: all are asked for at the first sign-in, and one is needed
-// by every call.
+// firstHourScopes sets the scopes of docs/first-hour.md: the first sign-in requests all, and every
+// call needs one.
 func firstHourScopes(c *Config) {
 	c.Resources[0].Scopes = []storage.ScopeText{
 		{Name: "notes", Description: "read your notes", EveryCall: true, Access: storage.AccessRead},
@@ -31,8 +31,8 @@ func firstHourScopes(c *Config) {
 	}
 }
 
-// grantedAfter approves a page with more fields, and returns the scope of the token response and of
-// introspection.
+// grantedAfter approves a page with additional fields, and returns the scope of the token response
+// and of introspection.
 func (p *person) grantedAfter(shown page, fields url.Values) string {
 	p.t.Helper()
 	pg := p.decided(shown, fields)
@@ -58,7 +58,7 @@ func (p *person) decided(shown page, fields url.Values) page {
 	return p.post("/consent", form)
 }
 
-// AS-76, AS-237: a person grants fewer scopes than were asked for, and never more than were shown.
+// AS-76, AS-237: a user grants fewer scopes than requested, and never more than shown.
 func TestChosenScopes(t *testing.T) {
 	const all = "mcp notes:read notes:write notes:delete"
 	ticked := func(s ...string) url.Values { return url.Values{"scope": s} }
@@ -143,7 +143,7 @@ func TestChosenScopes(t *testing.T) {
 	})
 }
 
-// AS-76: consent is remembered for what was granted.
+// AS-76: consent is remembered for the granted scopes.
 func TestRememberedChoice(t *testing.T) {
 	const both = "mcp notes:write"
 	t.Run("AS-76 AS-237 what was declined is asked again, alone, and widens the grant", func(t *testing.T) {

@@ -32,7 +32,8 @@ func (p *person) connectGoogle() page {
 	return p.back(callback(p.t, "google", left))
 }
 
-// Security M1 of the providers' report: who came back is shown, and asked about, before it counts.
+// Security M1 of the providers' report: the returned account is shown and confirmed before it
+// counts.
 func TestClaim(t *testing.T) {
 	r, f := delegated(t)
 	f.set(func(f *providers) { f.person = "mallory" })
@@ -118,7 +119,7 @@ func TestClaim(t *testing.T) {
 	})
 }
 
-// Security H1 of the providers' report: to allow a tool more ties no account.
+// Security H1 of the providers' report: giving a tool more access links no account.
 func TestExtendAsks(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()

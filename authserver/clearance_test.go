@@ -28,7 +28,7 @@ func demandForm(token any, change ...string) url.Values {
 	return v
 }
 
-// demand asks for a clearance as the resource server.
+// demand requests a tool call approval as the resource server.
 func (p *person) demand(form url.Values, header ...string) (int, map[string]any) {
 	p.t.Helper()
 	if header == nil {
@@ -45,7 +45,7 @@ func (p *person) demand(form url.Values, header ...string) (int, map[string]any)
 	return pg.status, out
 }
 
-// waits asks for a clearance that has to wait, and returns the path of its page.
+// waits requests a tool call approval that has to wait, and returns the path of its page.
 func (p *person) waits(form url.Values) string {
 	p.t.Helper()
 	status, out := p.demand(form)
@@ -62,7 +62,7 @@ func (p *person) decideAt(path, verdict string) page {
 	return p.post(path, url.Values{"step": {decideStep(p.t, p.get(path))}, "decision": {verdict}})
 }
 
-// decideStep is the sealed state of the form that decides.
+// decideStep returns the sealed state of the decision form.
 func decideStep(t *testing.T, pg page) string {
 	t.Helper()
 	i := strings.Index(pg.body, `<form class="decide`)
@@ -191,7 +191,7 @@ func TestClearance(t *testing.T) {
 		}
 		q.comeAs("bob", "correct horse battery")
 		foreign, none := q.get(path), q.get(unknown)
-		same := strings.ReplaceAll(foreign.body, path, unknown) == none.body // the address is in it
+		same := strings.ReplaceAll(foreign.body, path, unknown) == none.body // it contains the address
 		if foreign.status != http.StatusNotFound || none.status != foreign.status || !same {
 			t.Errorf("got %d and %d, want one page: %s", foreign.status, none.status, foreign.body)
 		}
@@ -328,7 +328,7 @@ func TestClearanceWithProof(t *testing.T) {
 			t.Fatalf("got %d to %q, want %s", pg.status, pg.header.Get("Location"), path)
 		}
 		step := decideStep(t, p.get(path))
-		r.advance(2 * time.Minute) // the page was left open
+		r.advance(2 * time.Minute) // the page stayed open
 		pg = p.post(path, url.Values{"step": {step}, "decision": {"approve"}})
 		if pg.status != http.StatusSeeOther || !strings.HasPrefix(pg.header.Get("Location"), "/prove?to=") {
 			t.Errorf("got %d %q, want /prove", pg.status, pg.header.Get("Location"))

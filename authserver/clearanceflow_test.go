@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// stepUp has a call wait, and returns its page and the request by which a client steps up for it.
+// stepUp makes a call wait, and returns its page and the request of a client that steps up for it.
 func (p *person) stepUp(form url.Values, change ...string) (path string, query url.Values) {
 	p.t.Helper()
 	path = p.waits(form)
@@ -24,13 +24,13 @@ func (p *person) consents(pg page) page {
 	return p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}})
 }
 
-// goesOn leaves the page that says for whom a call waits.
+// goesOn leaves the page that names who decides about a call.
 func (p *person) goesOn(path string, pg page) page {
 	p.t.Helper()
 	return p.post(path, url.Values{"step": {pg.step(p.t)}, "decision": {"continue"}})
 }
 
-// redeems gets the token for which a flow ended in a code.
+// redeems returns the token of a flow that ended in a code.
 func (p *person) redeems(pg page) any {
 	p.t.Helper()
 	status, out := p.token(codeForm(responseOf(p.t, pg).Get("code")))
@@ -40,7 +40,7 @@ func (p *person) redeems(pg page) any {
 	return out["access_token"]
 }
 
-// wantCleared demands a call with a token once more.
+// wantCleared repeats the request for a call with a token.
 func (p *person) wantCleared(form url.Values, token any, want bool) {
 	p.t.Helper()
 	form.Set("subject_token", token.(string))
@@ -58,7 +58,8 @@ func grantsOf(t *testing.T, r *rig) int {
 	return len(all)
 }
 
-// TestClearanceAfterConsent: a person first decides whether the client may act for them, and then about the call.
+// TestClearanceAfterConsent checks that a user first decides whether the client may act for them,
+// and then about the call.
 func TestClearanceAfterConsent(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -160,7 +161,8 @@ func TestClearanceAfterConsent(t *testing.T) {
 	})
 }
 
-// TestClearanceElsewhere: who cannot decide about a call of theirs is told who can, and the client goes on.
+// TestClearanceElsewhere checks that a user who cannot decide about their call sees who can, and
+// the client continues.
 func TestClearanceElsewhere(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.Users().Create(t.Context(), "olga", "correct horse battery", false); err != nil {
@@ -251,7 +253,8 @@ func TestClearanceElsewhere(t *testing.T) {
 	})
 }
 
-// TestClearanceAtProvider: a client that has its person sign in at a provider gets the page after that.
+// TestClearanceAtProvider checks that a client whose user signs in at a provider gets the page
+// afterwards.
 func TestClearanceAtProvider(t *testing.T) {
 	r, _ := delegated(t)
 	p := r.person()

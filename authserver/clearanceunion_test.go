@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestClearanceUnion: a client that adds each challenge to the scopes that it asked for before, as the TypeScript SDK
-// does, is there for the new clearance, whatever became of the ones before it.
+// TestClearanceUnion checks a client that adds each challenge to its earlier scopes, like the
+// TypeScript SDK: it gets the new tool call approval, whatever happened to the earlier ones.
 func TestClearanceUnion(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestClearanceOtherWays: a step-up for a clearance that does not come to /authorize by itself.
+// TestClearanceOtherWays checks step-ups for a tool call approval that do not start at /authorize.
 func TestClearanceOtherWays(t *testing.T) {
 	r, tv := withDevice(t)
 	p := r.person()

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// EN-01: what another process has changed of a client, or a command, counts at once, although the server keeps
-// clients for some seconds.
+// EN-01: changes of a client by another process or a command take effect immediately, although the
+// server caches clients for some seconds.
 func TestClientChangedElsewhere(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		registry, err := dcr.New(dcr.Config{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// elsewhere is a store whose clock is ahead of ours.
+// elsewhere is a store whose clock is ahead of the server's.
 type elsewhere struct {
 	Store
 	ahead time.Duration
@@ -16,8 +16,8 @@ type elsewhere struct {
 func (s *elsewhere) Correct(t time.Time) time.Time { return t.Add(s.ahead) }
 func (s *elsewhere) Skew() time.Duration           { return s.ahead }
 
-// TestM2ReplicasJudgeByTheClockOfTheStore (operations M2): a replica whose own clock differs
-// goes by the store's, and says so once.
+// TestM2ReplicasJudgeByTheClockOfTheStore checks that a replica with a wrong clock uses the
+// store's, and logs that once (operations M2).
 func TestM2ReplicasJudgeByTheClockOfTheStore(t *testing.T) {
 	store := &elsewhere{ahead: 65 * time.Second}
 	r := newRig(t, func(c *Config) { store.Store = c.Store; c.Store = store })

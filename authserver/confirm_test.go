@@ -31,8 +31,8 @@ func namesAccount(t *testing.T, pg page, account string) {
 	}
 }
 
-// TestAccountIsNamed: RU-15: a page names the account before an application gets it, at the first and at a
-// second connection, and another one can be chosen.
+// TestAccountIsNamed checks that a page names the account before an application gets it, at the
+// first and at a second connection, and lets the user choose another (RU-15).
 func TestAccountIsNamed(t *testing.T) {
 	r, f := delegated(t, func(c *Config) { c.NoLocalLogin = true })
 	f.list = f.list[:1]
@@ -114,7 +114,7 @@ func TestAccountIsNamed(t *testing.T) {
 
 var anotherLink = regexp.MustCompile(`href="([^"]*select_account[^"]*)"`)
 
-// TestAccountIsNamedAgain: RU-15: the same of a connection that was approved before.
+// TestAccountIsNamedAgain checks the same for a connection that was approved before (RU-15).
 func TestAccountIsNamedAgain(t *testing.T) {
 	r, _ := delegated(t)
 	p := r.person()

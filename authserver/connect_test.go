@@ -148,7 +148,7 @@ func TestConnect(t *testing.T) {
 	})
 }
 
-// PE-04: a request of a resource server ties an account that is not the person's yet with a proof only.
+// PE-04: a request of a resource server links a further account only after authentication.
 func TestConnectNeedsAProof(t *testing.T) {
 	r, f := delegated(t)
 	f.set(func(f *providers) { f.person = "mallory" })
@@ -200,8 +200,8 @@ func TestConnectNeedsAProof(t *testing.T) {
 	}
 }
 
-// EN-05: a session without the second factor that is required gives an MCP server nothing more at a provider, also
-// where an account there is tied.
+// EN-05: a session without a required second factor gives an MCP server no more access at a
+// provider, even if an account there is linked.
 func TestConnectOwes(t *testing.T) {
 	r, f := delegated(t)
 	ada := r.person()

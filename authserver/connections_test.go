@@ -15,20 +15,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// deadlineWriter notes the read deadlines that a handler sets.
+// deadlineWriter records the read deadlines that a handler sets.
 type deadlineWriter struct {
 	*httptest.ResponseRecorder
 	set []time.Time
 }
 
-// SetReadDeadline is what http.ResponseController calls.
+// SetReadDeadline is called by http.ResponseController.
 func (w *deadlineWriter) SetReadDeadline(at time.Time) error {
 	w.set = append(w.set, at)
 	return nil
 }
 
-// Security M4: every request with a body has a deadline, also for paths and methods that
-// nobody serves, and on every listener.
+// Security M4: every request with a body has a deadline, also for unknown paths and methods, and on
+// every listener.
 func TestEveryBodyHasADeadline(t *testing.T) {
 	r := newRig(t)
 	management := http.NewServeMux()
@@ -41,7 +41,7 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 			var method, path string
 			fmt.Sscan(request, &method, &path)
 			w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
-			body, _ := io.Pipe() // of which nothing ever comes
+			body, _ := io.Pipe() // sends nothing
 			req := httptest.NewRequest(method, path, body)
 			h.ServeHTTP(w, req)
 			if len(w.set) == 0 || w.set[0].IsZero() || time.Until(w.set[0]) > bodyTimeout {
@@ -56,7 +56,8 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 	}
 }
 
-// pipes is a listener with connections in memory, so that their deadlines use the clock of a synctest bubble.
+// pipes is a listener with in-memory connections, so that their deadlines use the clock of a
+// synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -84,8 +85,8 @@ func (l pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// Security M4: a connection on which a body is announced and does not come is ended; a
-// stream that follows its body is not.
+// Security M4: a connection whose announced body does not come is closed; a stream after its body
+// is not.
 func TestUnsentBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mux := http.NewServeMux()
@@ -127,8 +128,7 @@ func TestUnsentBodies(t *testing.T) {
 	})
 }
 
-// Security M4: a listener holds so many connections and no more, and those that ask nothing
-// keep no client out.
+// Security M4: a listener has a maximum number of connections, and idle ones keep no client out.
 func TestConnectionsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	mux := http.NewServeMux()

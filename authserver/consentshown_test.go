@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// TestConsentSaysWhatWasShown: OB-04, OB-05. The entry of an approval has the words of its page; one that rests
-// on an earlier approval says so, and has none.
+// TestConsentSaysWhatWasShown checks that the audit entry of an approval contains the texts of its
+// page (OB-04, OB-05). The entry of a reused approval says so, and has no texts.
 func TestConsentSaysWhatWasShown(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -20,7 +20,7 @@ const (
 	callList        = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 )
 
-// guarded is an MCP server in the process of the rig, at a resource.
+// guarded returns the guard of an MCP server in the process of the rig, at a resource.
 func (r *rig) guarded(resource string) *mcpresource.Guard {
 	r.t.Helper()
 	g, err := mcpresource.New(mcpresource.Config{
@@ -40,12 +40,12 @@ func (r *rig) guarded(resource string) *mcpresource.Guard {
 	return g
 }
 
-// calls is a request of the client of p to a guard; without a token there is no Authorization.
+// calls sends a request of p's client to a guard; without a token there is no Authorization header.
 func (p *person) calls(g *mcpresource.Guard, token any, body string, header ...string) *httptest.ResponseRecorder {
 	p.t.Helper()
 	req := httptest.NewRequest(http.MethodPost, g.Resources()[0], strings.NewReader(body))
 	req.RemoteAddr = "127.0.0.1:50000"
-	req.Header.Set("User-Agent", "Go-http-client/1.1") // that of the other requests
+	req.Header.Set("User-Agent", "Go-http-client/1.1") // the same as in the other requests
 	req.Header.Set("Content-Type", "application/json")
 	if text, _ := token.(string); text != "" {
 		req.Header.Set("Authorization", "Bearer "+text)
@@ -61,8 +61,8 @@ func (p *person) calls(g *mcpresource.Guard, token any, body string, header ...s
 	return w
 }
 
-// TestReferenceOfCalls: each 401 and 403 of a guard has a reference where clients tolerate it, by which the
-// attempt is found.
+// TestReferenceOfCalls checks that each 401 and 403 of a guard has a reference where clients
+// tolerate it, and that it finds the attempt.
 func TestReferenceOfCalls(t *testing.T) {
 	r := watched(t)
 	p, g := r.person(), r.guarded(testResource)
@@ -111,7 +111,8 @@ func TestReferenceOfCalls(t *testing.T) {
 	}
 }
 
-// TestBrokenCalls: what goes wrong between client and MCP server, and what the operator reads about it.
+// TestBrokenCalls checks the verdicts that operators read about errors between client and MCP
+// server.
 func TestBrokenCalls(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -246,8 +247,8 @@ func TestBrokenCalls(t *testing.T) {
 	}
 }
 
-// TestCallsOfOneAttempt: the call that was told to sign in begins the attempt, and the first one of a tool
-// ends it. What a client does all day costs no row.
+// TestCallsOfOneAttempt checks that the call that required a sign-in begins the attempt, and the
+// first tool call ends it. Later calls cost no row.
 func TestCallsOfOneAttempt(t *testing.T) {
 	r := watched(t)
 	p, g := r.person(), r.guarded(testResource)
@@ -267,7 +268,7 @@ func TestCallsOfOneAttempt(t *testing.T) {
 		len(steps) != 8 {
 		t.Errorf("OB-01: got %d steps: %+v", len(steps), steps)
 	}
-	r.advance(time.Hour) // the token expires, the client is told so, and refreshes
+	r.advance(time.Hour) // the token expires, and the client refreshes after the error
 	p.calls(g, tokens["access_token"], callList)
 	if status, _ := p.token(refreshForm(tokens["refresh_token"])); status != http.StatusOK {
 		t.Fatal("the refresh failed")
@@ -275,14 +276,14 @@ func TestCallsOfOneAttempt(t *testing.T) {
 	if got := r.lastAttempt(); len(got.Steps) != len(steps) || !got.OK {
 		t.Errorf("OB-01: a token that expires and is refreshed is kept: %s", got.Text)
 	}
-	p.calls(g, "", callList) // another process of the client begins, and its attempt is one of its own
+	p.calls(g, "", callList) // another process of the client begins its own attempt
 	if all := r.attempts(attempt.Query{}); len(all) != 2 || all[1].Fault != "" {
 		t.Errorf("OB-01: got %d attempts: %+v", len(all), all)
 	}
 }
 
-// TestCallsAreBounded: a client that repeats a call that is refused fills nothing, and hides no sign-in of its
-// network. Browsers and search engines begin no attempt.
+// TestCallsAreBounded checks that a client that repeats a refused call fills nothing, and hides no
+// sign-in of its network. Browsers and search engines begin no attempt.
 func TestCallsAreBounded(t *testing.T) {
 	r := watched(t)
 	p, g := r.person(), r.guarded(testResource)
@@ -306,8 +307,8 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReadingsBeforeRefreshes: a client that reads the metadata each time before it refreshes has not stopped
-// there, and has no row for its other refreshes.
+// TestReadingsBeforeRefreshes checks that a client that reads the metadata before each refresh does
+// not count as stopped there, and has no row for its other refreshes.
 func TestReadingsBeforeRefreshes(t *testing.T) {
 	r := watched(t)
 	p := r.person()
@@ -346,13 +347,13 @@ func TestReadingsBeforeRefreshes(t *testing.T) {
 	}
 }
 
-// TestResourceMetadataIsAStep: the document of the MCP server is the first that a client reads.
+// TestResourceMetadataIsAStep checks that the first step is reading the metadata of the MCP server.
 func TestResourceMetadataIsAStep(t *testing.T) {
 	r := watched(t)
 	p, g := r.person(), r.guarded(testResource)
 	req := httptest.NewRequest(http.MethodGet, g.MetadataURL(), nil)
 	req.RemoteAddr = "127.0.0.1:50000"
-	req.Header.Set("User-Agent", "Go-http-client/1.1") // that of the other requests
+	req.Header.Set("User-Agent", "Go-http-client/1.1") // the same as in the other requests
 	w := httptest.NewRecorder()
 	g.Handler(http.NotFoundHandler()).ServeHTTP(w, req)
 	if w.Code != http.StatusOK {

@@ -19,13 +19,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// providers stands for a delegation and the providers behind it. Trips and sessions are
-// those of the real store; what a provider says, the test decides.
+// providers is a double for a delegation and its providers. Requests and sessions are in the real
+// store; the test decides the providers' answers.
 type providers struct {
 	rig  *rig
 	list []delegation.Provider
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	trips      map[string]delegation.Request
 	departed   []delegation.Request
 	departErr  error
@@ -43,9 +43,9 @@ type providers struct {
 	tokenErr   error
 	untied     []string
 	claims     map[string]delegation.Result // by ticket and user
-	other      string                       // another account than this one came back
+	other      string                       // the provider returned another account than this
 	disclaimed []string
-	silent     bool // the provider does not say when the person proved who they are
+	silent     bool // the provider does not report when the user authenticated
 	nameless   bool // the provider gives only an identifier
 	untieErr   error
 	logout     http.Handler
@@ -56,7 +56,7 @@ var (
 	github = delegation.Provider{ID: "github", Name: "GitHub", Icon: "github", Host: "github.com"}
 )
 
-// delegated is a rig with providers; those given, or both.
+// delegated returns a rig with the given providers, or both.
 func delegated(t *testing.T, change ...func(*Config)) (*rig, *providers) {
 	t.Helper()
 	f := &providers{
@@ -225,14 +225,14 @@ func (f *providers) Disconnect(_ context.Context, userID, connector, subject str
 	return f.untieErr
 }
 
-// set changes what the providers do while a server runs on them.
+// set changes the providers' behavior while a server uses them.
 func (f *providers) set(change func(*providers)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
 }
 
-// end ends all sessions at a provider, as it does when a person signs out there.
+// end ends all sessions at a provider, as when a user signs out there.
 func (f *providers) end(t *testing.T, connector string) {
 	t.Helper()
 	if _, err := f.rig.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: connector}, "logged-out",
@@ -241,15 +241,15 @@ func (f *providers) end(t *testing.T, connector string) {
 	}
 }
 
-// leave approves on the departure page of a request and returns the answer, which sends
-// the browser to the provider.
+// leave approves on the departure page of a request and returns the response, which sends the
+// browser to the provider.
 func (p *person) leave(query url.Values) page {
 	p.t.Helper()
 	pg := p.get("/authorize?" + query.Encode())
 	return p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}})
 }
 
-// callback is where a provider sends a browser back to after a page that led there.
+// callback returns the address that a provider sends a browser back to.
 func callback(t *testing.T, provider string, pg page, change ...string) string {
 	t.Helper()
 	q := url.Values{"state": {responseOf(t, pg).Get("state")}, "code": {"the-code"}}
@@ -274,7 +274,7 @@ func (p *person) confirm(pg page, header ...string) page {
 	return p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}}, header...)
 }
 
-// signInAt runs the whole flow with a provider and returns the token answer.
+// signInAt runs the whole flow with a provider and returns the token response.
 func (p *person) signInAt(provider string, change ...string) map[string]any {
 	p.t.Helper()
 	back := p.back(callback(p.t, provider, p.leave(authorizeQuery(append(change, "provider", provider)...))))
@@ -285,7 +285,7 @@ func (p *person) signInAt(provider string, change ...string) map[string]any {
 	return out
 }
 
-// tripCookies are the cookies of trips that an answer sets.
+// tripCookies returns the sign-in cookies that a response sets.
 func tripCookies(pg page) (out []string) {
 	for _, c := range pg.header.Values("Set-Cookie") {
 		if strings.HasPrefix(c, "mcp-authd-trip-") {
@@ -300,7 +300,7 @@ func TestDelegationConfig(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*Config)
-		want   string // "": it is in order
+		want   string // "": valid
 	}{
 		{"in order", func(c *Config) { c.Delegation, c.NoLocalLogin, c.DefaultProvider = f, true, "google" }, ""},
 		{"no person could sign in", func(c *Config) { c.NoLocalLogin = true }, "no one could sign in"},
@@ -373,7 +373,7 @@ func TestChooser(t *testing.T) {
 	})
 }
 
-// browserOf is the browser id of a person who has been to a page.
+// browserOf returns the browser id of a user who has opened a page.
 func browserOf(t *testing.T, r *rig, p *person) string {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodGet, p.http.URL, nil)

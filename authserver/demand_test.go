@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// guardedScopes has a scope that demands a passkey of the last minutes.
+// guardedScopes adds a scope that requires a passkey of the last minutes.
 func guardedScopes(c *Config) {
 	c.Resources[0].Scopes = []storage.ScopeText{
 		{Name: "mcp", Description: "use the server", Default: true},
@@ -23,7 +23,7 @@ func guardedScopes(c *Config) {
 	}
 }
 
-// moreBy gives the second proof that a page leads to, and returns the page after it.
+// moreBy completes the second factor page that a page redirects to, and returns the page after it.
 func (p *person) moreBy(led page, fields func(page) url.Values) page {
 	p.t.Helper()
 	led.leads(p.t, "/login/second")
@@ -33,7 +33,7 @@ func (p *person) moreBy(led page, fields func(page) url.Values) page {
 	return p.get(back.header.Get("Location"))
 }
 
-// AS-238, RFC 9470 §4: a client demands how well the person has proved who they are.
+// AS-238, RFC 9470 §4: a client requires a strength of the user's authentication.
 func TestACRValues(t *testing.T) {
 	const mfa, phr = oauth.ACRMultiFactor, oauth.ACRPhishingResistant
 	asking := func(acr string, more ...string) string {
@@ -42,7 +42,7 @@ func TestACRValues(t *testing.T) {
 	r := newRig(t, named)
 	p := r.alice()
 	p.signIn()           // the client is known
-	secret := p.addApp() // the session rests on the password alone
+	secret := p.addApp() // the session has only the password
 	t.Run("the person cannot prove it without a page", func(t *testing.T) {
 		if got := responseOf(t, p.get(asking(mfa, "prompt", "none"))).Get("error"); got != "login_required" {
 			t.Errorf("got %q", got)
@@ -112,7 +112,7 @@ func TestACRValues(t *testing.T) {
 	})
 }
 
-// AS-238: a scope demands a proof when it is granted, and while it is used.
+// AS-238: a scope requires authentication when it is granted, and while it is used.
 func TestScopesThatDemandAProof(t *testing.T) {
 	r := newRig(t, named, guardedScopes)
 	p, a := r.alice(), r.authenticator()
@@ -169,7 +169,7 @@ func TestScopesThatDemandAProof(t *testing.T) {
 	})
 }
 
-// AS-238: nor does a device get it sooner.
+// AS-238: a device does not get it any sooner.
 func TestDevicesAndDemands(t *testing.T) {
 	_, tv := withDevice(t, named, guardedScopes)
 	_, asked := tv.ask("scope", "mcp notes:delete")
@@ -196,8 +196,8 @@ func TestDevicesAndDemands(t *testing.T) {
 	}
 }
 
-// AS-238 RFC 9470 4: a device asks for a recent proof as a browser does: whoever answers it proves who they
-// are before, unless they have within that time.
+// AS-238 RFC 9470 §4: a device requests recent authentication like a browser: the answering user
+// authenticates first, unless they have within that time.
 func TestDeviceMaxAge(t *testing.T) {
 	r, tv := withDevice(t)
 	p := r.alice()
@@ -265,8 +265,8 @@ func TestDeviceMaxAge(t *testing.T) {
 	})
 }
 
-// AS-238: a thief of the cookie of a session renews it with nothing that a page of another site can ask
-// for, where a passkey is demanded.
+// AS-238: if a passkey is required, a thief of a session cookie cannot renew the session with
+// anything that a phishing page can ask for.
 func TestStepUpTakesWhatItAsksFor(t *testing.T) {
 	r := newRig(t, named, guardedScopes)
 	p, a := r.alice(), r.authenticator()
@@ -306,7 +306,8 @@ func TestStepUpTakesWhatItAsksFor(t *testing.T) {
 	})
 }
 
-// AS-238: where passkeys do not work, a scope that demands one is refused, and the client is told.
+// AS-238: where passkeys do not work, a scope that requires one is refused, and the client gets the
+// error.
 func TestADemandThatNobodyMeets(t *testing.T) {
 	r := newRig(t, guardedScopes)
 	p := r.person()
@@ -317,7 +318,8 @@ func TestADemandThatNobodyMeets(t *testing.T) {
 	}
 }
 
-// AS-238: an authorization of a device that is fetched late has what the proof still allows.
+// AS-238: an authorization of a device that is fetched late has the scopes that the authentication
+// still allows.
 func TestALateDeviceHasLess(t *testing.T) {
 	_, tv := withDevice(t, func(c *Config) {
 		guardedScopes(c)

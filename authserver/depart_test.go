@@ -223,7 +223,7 @@ func TestHomeDeparture(t *testing.T) {
 		}
 	})
 	t.Run("RS-203 AS-220 another person who uses the browser meanwhile is not tied to the account", func(t *testing.T) {
-		// Ada goes to tie another account to hers; before the browser is back, Bob signs in.
+		// Ada is about to link another account to hers; before the browser returns, Bob signs in.
 		step, err := r.sessions.SealStep(purposeProvider, browserOf(t, r, p),
 			flow.ProviderForm{Provider: "google", Purpose: "link", UserID: "usr_githubada"})
 		if err != nil {
@@ -262,7 +262,7 @@ func TestHomeDeparture(t *testing.T) {
 			!strings.Contains(pg.body, "only way") {
 			t.Errorf("got %d", pg.status)
 		}
-		f.untieErr = storage.ErrSignedOut // PE-10: everything was stopped meanwhile
+		f.untieErr = storage.ErrSignedOut // PE-10: everything was ended in the meantime
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != http.StatusForbidden ||
 			!strings.Contains(pg.body, "you have been signed out") {
 			t.Errorf("got %d", pg.status)
@@ -320,7 +320,7 @@ func TestDepartureFails(t *testing.T) {
 	})
 }
 
-// stepBeside is the step of the form that has a label.
+// stepBeside returns the step of the form with a label.
 func stepBeside(t *testing.T, pg page, label string) string {
 	t.Helper()
 	for _, form := range strings.Split(pg.body, "<form")[1:] {
@@ -332,7 +332,8 @@ func stepBeside(t *testing.T, pg page, label string) string {
 	return ""
 }
 
-// TestSignedOutChooses: RU-15: after a sign-out, the provider lets the person choose an account, once.
+// TestSignedOutChooses checks that after a sign-out, the provider lets the user choose an account,
+// once (RU-15).
 func TestSignedOutChooses(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()

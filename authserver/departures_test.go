@@ -16,7 +16,7 @@ func TestDeparturesAreBounded(t *testing.T) {
 	leave := func(from string) page {
 		return p.post("/consent", url.Values{"step": {step}, "decision": {"approve"}}, "X-Forwarded-For", from)
 	}
-	const atOnce = 300 // of one network
+	const atOnce = 300 // from one network
 	var last page
 	for range atOnce + 1 {
 		last = leave(company)

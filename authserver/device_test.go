@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// withDevice is a rig with a public client for devices, and its browser with no person.
+// withDevice returns a rig with a public client for devices, and its browser without a user.
 func withDevice(t *testing.T, change ...func(*Config)) (*rig, *person) {
 	t.Helper()
 	r := newRig(t, change...)
@@ -33,7 +33,7 @@ func withDevice(t *testing.T, change ...func(*Config)) (*rig, *person) {
 	return r, r.person()
 }
 
-// asked is the answer to a device authorization request.
+// asked is the response to a device authorization request.
 type asked struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -44,7 +44,7 @@ type asked struct {
 	Error      string `json:"error"`
 }
 
-// ask makes a device authorization request; the change comes in pairs.
+// ask sends a device authorization request; change contains pairs.
 func (p *person) ask(change ...string) (int, asked) {
 	p.t.Helper()
 	v := url.Values{"client_id": {"tv"}, "resource": {testResource}, "scope": {"mcp notes:write"}}
@@ -59,7 +59,7 @@ func (p *person) ask(change ...string) (int, asked) {
 	return pg.status, out
 }
 
-// poll asks for the tokens of a device.
+// poll requests the tokens of a device.
 func (p *person) poll(a asked, change ...string) (int, map[string]any) {
 	p.t.Helper()
 	v := url.Values{
@@ -91,7 +91,7 @@ func (p *person) signInFor(path string) page {
 	return p.get(p.there(pg))
 }
 
-// there is where an answer leads.
+// there returns the target of a redirect.
 func (p *person) there(pg page) string {
 	return strings.TrimPrefix(pg.header.Get("Location"), p.http.URL)
 }
@@ -411,7 +411,7 @@ func TestGuessedDeviceCodes(t *testing.T) {
 	}
 }
 
-// What is stored of codes is a digest.
+// Codes are stored as digests.
 func TestDeviceCodesAtRest(t *testing.T) {
 	r, tv := withDevice(t)
 	_, a := tv.ask()

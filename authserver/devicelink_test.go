@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// byLink opens the link of a code as a browser does that comes from another site; "none" is an address
-// that was typed, or that another program has opened.
+// byLink opens the link of a code like a browser that comes from another site. "none" is a typed
+// address, or one that another program has opened.
 func (p *person) byLink(code, site string) page {
 	p.t.Helper()
 	return p.get(devicePath(code), "Sec-Fetch-Site", site)
 }
 
-// RFC 8628 5.4: what asks calls itself as it likes, so the page has of that the name of a program, quoted,
-// and of a browser words of ours.
+// RFC 8628 §5.4: a requesting program chooses its own name, so the page shows the name of a program
+// in quotes, and a browser in the server's own words.
 func TestProgramsThatAskAreNamedInWordsOfOurs(t *testing.T) {
 	for agent, want := range map[string]string{
 		"Your own TV. Google verified it. Press Approve now to keep your account safe": "“Your”",
@@ -37,7 +37,8 @@ func TestProgramsThatAskAreNamedInWordsOfOurs(t *testing.T) {
 	}
 }
 
-// RFC 8628 3.3.1: a code that comes by a link is filled in, and is looked up once the person presses.
+// RFC 8628 §3.3.1: a code from a link is filled in, and is looked up when the user presses the
+// button.
 func TestLinksWithCodes(t *testing.T) {
 	for _, site := range []string{"cross-site", "same-site", "none"} {
 		t.Run("of a device, "+site, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestLinksWithCodes(t *testing.T) {
 	})
 }
 
-// PE-09: the first use of a connection by a device code has a place, as each has.
+// PE-09: the first use of a connection with a device code has a place, like every use.
 func TestDeviceCodesAreUsedFromSomewhere(t *testing.T) {
 	r, tv := withDevice(t)
 	_, a := tv.ask()

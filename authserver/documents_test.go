@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// outOfReach reads no document.
+// outOfReach fails to read documents.
 type outOfReach struct{ cause string }
 
 func (o outOfReach) Fetch(context.Context, string) (storage.Client, error) {
@@ -22,8 +22,8 @@ type notFetched struct{ error }
 
 func (notFetched) Unfetched() {}
 
-// SP-12, protocol 2.5: a document that cannot be fetched is explained as that, and the page
-// does not say why, nor that this server is busy.
+// SP-12, protocol 2.5: the page about a document that cannot be fetched does not give the reason,
+// nor that this server is busy.
 func TestDocumentOutOfReach(t *testing.T) {
 	pages := map[string]string{}
 	for _, cause := range []string{"address refused: 10.0.0.1", "no such host"} {

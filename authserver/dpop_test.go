@@ -35,7 +35,7 @@ func newSigner(t testing.TB) *dpop.Signer {
 	return s
 }
 
-// proof is one for the token endpoint, made now.
+// proof returns a new proof for the token endpoint.
 func (p *person) proof(s *dpop.Signer, nonce ...string) string {
 	p.t.Helper()
 	c := dpop.Claims{Method: "POST", URL: p.http.URL + "/token", Now: p.now()}
@@ -49,7 +49,7 @@ func (p *person) proof(s *dpop.Signer, nonce ...string) string {
 	return text
 }
 
-// wantBound checks that an answer has a token that is bound to a key, nil for none.
+// wantBound checks that a response has a token that is bound to a key; nil means unbound.
 func (p *person) wantBound(status int, out map[string]any, s *dpop.Signer) string {
 	p.t.Helper()
 	token, _ := out["access_token"].(string)
@@ -71,7 +71,7 @@ func robotForm() url.Values {
 	return url.Values{"grant_type": {"client_credentials"}, "resource": {testResource}}
 }
 
-// asMachine asks for a token of the machine.
+// asMachine requests a token as the machine.
 func (p *person) asMachine(proofs ...string) (int, map[string]any) {
 	header := []string{"Authorization", basic("machine", testSecret)}
 	for _, proof := range proofs {
@@ -109,7 +109,7 @@ func TestDPoPEveryGrant(t *testing.T) {
 		wantError(t, status, out, 400, oauth.InvalidGrant)
 		status, out = p.token(refreshForm(first))
 		wantError(t, status, out, 400, oauth.InvalidDPoPProof)
-		p.advance(10 * time.Minute) // beyond the grace: had it been spent, this would be reuse
+		p.advance(10 * time.Minute) // beyond the grace period: a spent one would be reuse
 		status, out = p.token(refreshForm(first), "DPoP", p.proof(key))
 		p.wantBound(status, out, key)
 		second := out["refresh_token"]
@@ -158,7 +158,7 @@ func TestDPoPEveryGrant(t *testing.T) {
 		status, out = p.token(form, append(auth, "DPoP", p.proof(other))...)
 		p.wantBound(status, out, other)
 		one := p.verified(t, out["access_token"].(string)).TokenID
-		status, out = p.token(form, append(auth, "DPoP", p.proof(key))...) // within the grace
+		status, out = p.token(form, append(auth, "DPoP", p.proof(key))...) // within the grace period
 		p.wantBound(status, out, key)
 		if p.verified(t, out["access_token"].(string)).TokenID == one {
 			t.Error("two tokens for two keys have one jti")
@@ -186,7 +186,7 @@ func TestDPoPEveryGrant(t *testing.T) {
 	})
 }
 
-// introspected is what a resource server is told of a token.
+// introspected returns the introspection of a token for a resource server.
 func (p *person) introspected(token string) (out oauth.Introspection) {
 	p.t.Helper()
 	pg := p.post("/introspect", url.Values{"token": {token}}, "Authorization", basic("machine", testSecret))
@@ -253,7 +253,7 @@ func TestDPoPCode(t *testing.T) {
 	}
 }
 
-// handmade signs a proof of any claims and header; nil takes a member out.
+// handmade signs a proof with any claims and header; nil removes a member.
 func handmade(t *testing.T, key *ecdsa.PrivateKey, claims, header map[string]any) string {
 	t.Helper()
 	head := map[jose.HeaderKey]any{"typ": "dpop+jwt", "jwk": jose.JSONWebKey{Key: key.Public()}}
@@ -391,8 +391,8 @@ func TestDPoPDefects(t *testing.T) {
 	})
 }
 
-// TestDPoPRace: of one proof that is sent many times at once, one request gets a token, also when two
-// replicas get them.
+// TestDPoPRace checks that if a proof is sent many times at once, one request gets a token, also
+// with two replicas.
 func TestDPoPRace(t *testing.T) {
 	for name, stored := range map[string]bool{"AS-211 in memory": false, "AS-211 in the store, two replicas": true} {
 		t.Run(name, func(t *testing.T) {
@@ -548,7 +548,7 @@ func TestDPoPPolicy(t *testing.T) {
 		p.restart(func(c *Config) { c.Resources[0].DPoP = storage.DPoPRequired })
 		status, refused := p.token(refreshForm(out["refresh_token"], "resource", testResource))
 		wantError(t, status, refused, 400, oauth.InvalidDPoPProof)
-		p.advance(10 * time.Minute) // beyond the grace: nothing was spent
+		p.advance(10 * time.Minute) // beyond the grace period: nothing was spent
 		status, out = p.token(refreshForm(out["refresh_token"], "resource", testResource), "DPoP", p.proof(key))
 		p.wantBound(status, out, key)
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestDPoPUnnamedResource: clients that do not name the MCP server are refused before anything is spent.
+// TestDPoPUnnamedResource checks that clients that do not name the MCP server are refused before
+// anything is spent.
 func TestDPoPUnnamedResource(t *testing.T) {
 	for name, more := range map[string][]storage.Resource{
 		"AS-213 AS-241 all MCP servers demand proofs":  nil,
@@ -36,21 +37,22 @@ func TestDPoPUnnamedResource(t *testing.T) {
 				unknown := codeForm("mcpac_"+strings.Repeat("x", 86), "client_id", "static", "resource", "")
 				for _, form := range []url.Values{theirs, unknown} {
 					status, out := p.token(form, "Authorization", basic("static", testSecret))
-					if more == nil { // all of them demand proofs
+					if more == nil { // all require proofs
 						wantError(t, status, out, 400, oauth.InvalidDPoPProof)
 						continue
 					}
 					wantError(t, status, out, 400, oauth.InvalidGrant)
 				}
 			})
-			r.advance(10 * time.Minute) // beyond the grace: had it been spent, this would be reuse
+			r.advance(10 * time.Minute) // beyond the grace period: a spent one would be reuse
 			status, out = p.token(form, "DPoP", p.proof(key))
 			p.wantBound(status, out, key)
 		})
 	}
 }
 
-// TestAssertedHelpers: what the issuer of an assertion says of the proof of a person counts for helpers, too.
+// TestAssertedHelpers checks that an assertion's claims about the user's authentication also count
+// for sub-agents.
 func TestAssertedHelpers(t *testing.T) {
 	r := newBearerRig(t)
 	reply, mine := r.granted(r.jag(r.claims().With(fakeissuer.Claims{
@@ -74,7 +76,8 @@ func TestAssertedHelpers(t *testing.T) {
 	}
 }
 
-// TestDPoPOfWorkloads: the limit on proofs is for clients that the operator does not know.
+// TestDPoPOfWorkloads checks that the limit on proofs applies only to clients that the operator
+// does not vouch for.
 func TestDPoPOfWorkloads(t *testing.T) {
 	t.Run("AS-197 AS-211 a workload of a trust entry may use as many proofs as it needs", func(t *testing.T) {
 		r := newBearerRig(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestHelperKeys: the token of a helper is bound to the key of the helper, where the client names it.
+// TestHelperKeys checks that the token of a sub-agent is bound to its key if the client names the
+// key.
 func TestHelperKeys(t *testing.T) {
 	p := newRig(t).person()
 	key, own, thief := newSigner(t), newSigner(t), newSigner(t)
@@ -81,9 +82,9 @@ func TestHelperKeys(t *testing.T) {
 	})
 }
 
-// TestBoundRefreshTokenAsSubject: AS-241. A refresh token that is bound to a key is worth nothing to a
-// client that lacks it, be it as the subject of an exchange. Clients that get assertions have credentials,
-// and their refresh tokens are not bound, so this one was public for a moment.
+// TestBoundRefreshTokenAsSubject checks that a bound refresh token is useless to a client without
+// the key, even as the subject of an exchange (AS-241). Clients that get assertions have
+// credentials, and their refresh tokens are not bound, so this client was public for a moment.
 func TestBoundRefreshTokenAsSubject(t *testing.T) {
 	p := withAudience(t)
 	confidential, err := p.store.Client(t.Context(), "desk")
@@ -117,8 +118,8 @@ func TestBoundRefreshTokenAsSubject(t *testing.T) {
 	}
 }
 
-// TestDevicesOfResourcesThatDemandProofs: AS-213. A device that does not name its MCP server keeps its
-// code.
+// TestDevicesOfResourcesThatDemandProofs checks that a device that does not name its MCP server
+// keeps its code (AS-213).
 func TestDevicesOfResourcesThatDemandProofs(t *testing.T) {
 	_, tv := withDevice(t)
 	_, a := tv.ask()

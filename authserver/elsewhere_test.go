@@ -64,7 +64,7 @@ func TestAnswerShown(t *testing.T) {
 				t.Errorf("the page does not say %q", want)
 			}
 		}
-		// package qr holds the picture of a text against the modules of its code
+		// package qr tests that the picture of a text matches its code
 		if path, _, err := qr.Path(back.String()); err != nil || !strings.Contains(pg.body, `<path d="`+path+`"/>`) {
 			t.Errorf("the picture is not that of the address: %v", err)
 		}

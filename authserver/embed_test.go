@@ -58,7 +58,7 @@ func Example() {
 	// 401 Bearer scope="mcp", resource_metadata="http://localhost:8080/.well-known/oauth-protected-resource/mcp"
 }
 
-// embedded is a server with a registry in one field.
+// embedded returns a server with a registry in one field.
 func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	t.Helper()
 	store := installation.Store(t)
@@ -122,8 +122,8 @@ func TestRegistryInOneField(t *testing.T) {
 	})
 }
 
-// AS-15 MCP 2025-03-26 "Authorization Base URL": a client of that revision knows the URL of the
-// MCP server alone, drops its path, and finds the metadata there.
+// AS-15 MCP 2025-03-26 "Authorization Base URL": a client of that revision knows only the URL of
+// the MCP server, drops its path, and finds the metadata there.
 func TestAuthorizationBaseURL(t *testing.T) {
 	as, _ := embedded(t)
 	const base, mcp = "https://auth.example.com", "https://auth.example.com/mcp"
@@ -143,7 +143,7 @@ func TestAuthorizationBaseURL(t *testing.T) {
 	}
 }
 
-// AS-01 OAuth 2.1 1.5: no server answers in clear but on this machine.
+// AS-01 OAuth 2.1 §1.5: a server uses plain HTTP only on this machine.
 func TestIssuerInClear(t *testing.T) {
 	for issuer, ok := range map[string]bool{
 		"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false,
@@ -188,7 +188,7 @@ func (l late) Err() error {
 	}
 }
 
-// The end of the context is an orderly end, whatever has ended it.
+// The end of the context ends the server gracefully, whatever the reason.
 func TestServeEndsOrderlyForEveryReason(t *testing.T) {
 	for name, ending := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"a cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -240,7 +240,7 @@ func TestServe(t *testing.T) {
 	mux := http.NewServeMux()
 	as.Register(mux)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).Flush() // the test would not go on
+		_ = http.NewResponseController(w).Flush() // the test would hang otherwise
 		<-r.Context().Done()
 	})
 	polite := make(chan time.Time, 1)
@@ -253,7 +253,7 @@ func TestServe(t *testing.T) {
 			authserver.Site{
 				Listener: l, Handler: mux, Ending: func(context.Context) error {
 					polite <- time.Now()
-					<-red.Done() // connections are taken until then, however slow this machine is
+					<-red.Done() // connections are accepted until then, however slow this machine is
 					return nil
 				}})
 	}()

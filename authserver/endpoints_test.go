@@ -73,8 +73,8 @@ func TestRevocation(t *testing.T) {
 	})
 }
 
-// A machine has no grant that could be cut with a resource: its token ends because the resource
-// is gone (AS-227).
+// A machine has no grant that a resource could revoke: its token ends because the resource is
+// removed (AS-227).
 func TestAMachinesTokenEndsWithItsResource(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -241,7 +241,7 @@ func TestDiscovery(t *testing.T) {
 	})
 }
 
-// TestAdvertised holds what the document says of the clients that are served.
+// TestAdvertised checks that the document matches the supported clients.
 func TestAdvertised(t *testing.T) {
 	secrets := []string{"client_secret_post", "client_secret_basic"}
 	for _, tt := range []struct {
@@ -297,7 +297,7 @@ func TestHealth(t *testing.T) {
 	p.login(authorizeQuery())
 	form := p.get("/authorize?" + authorizeQuery("prompt", "login").Encode())
 	r.store.Close()
-	r.advance(time.Minute) // whatever was kept of the store is too old
+	r.advance(time.Minute) // all cached data of the store is too old
 	for name, get := range map[string]func() page{
 		"token":   func() page { return p.post("/token", refreshForm("x")) },
 		"page":    func() page { return p.get("/authorize?" + authorizeQuery().Encode()) },

@@ -24,22 +24,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// town is a server that knows people of each kind, over a store that notes the verbs that are called.
+// town is a server with users of each kind, and a store that records the called verbs.
 type town struct {
 	*rig
 	verbs *storagetest.Failing
 	mail  *letters
-	// passkeys are those of the people who have one.
+	// passkeys holds the passkeys of the users who have one.
 	passkeys map[string]*authkit.Authenticator
 }
 
-// The names are equally long, and no words of a page. There is no account "p-none".
+// The names have equal length and occur in no page text. The account "p-none" does not exist.
 var everyKind = []string{
 	"p-none", // unknown
-	"p-pass", // with a password alone
-	"p-keys", // with a passkey alone
+	"p-pass", // only a password
+	"p-keys", // only a passkey
 	"p-both", // with a password and a passkey
-	"p-apps", // with a password and an app
+	"p-apps", // with a password and an authenticator app
 	"p-code", // with a password and recovery codes
 	"p-mail", // with a password and a mail address
 	"p-boss", // an administrator with recovery codes
@@ -86,7 +86,7 @@ func (c *town) must(err error) {
 	}
 }
 
-// signedIn is a browser in which a person has signed in with the password.
+// signedIn returns a browser where a user has signed in with the password.
 func (c *town) signedIn(name string) *person {
 	c.t.Helper()
 	p := c.person()
@@ -110,7 +110,7 @@ func (c *town) codes(userID string) {
 	c.must(err)
 }
 
-// learned is all that a stranger has of an answer, and the work that was done for it.
+// learned is everything that a stranger gets from a response, and the server's work for it.
 type learned struct {
 	Status  int
 	Headers []string
@@ -118,7 +118,7 @@ type learned struct {
 	Verbs   []string
 }
 
-// What differs between two answers of any kind: what is sealed, challenges, and numbers of requests.
+// Values that differ between any two responses: sealed values, challenges, and request ids.
 var sealedValues = regexp.MustCompile(`(name="step" value|data-options|data-request)="[^"]*"`)
 
 func learn(pg page, name string, verbs []string) learned {
@@ -129,11 +129,11 @@ func learn(pg page, name string, verbs []string) learned {
 	}
 }
 
-// alike fails the test unless each of some cases teaches a stranger the same as the first.
+// alike fails the test unless each case tells a stranger the same as the first.
 func (c *town) alike(t *testing.T, cases []string, ask func(t *testing.T, of string) (send func() page)) {
 	t.Helper()
-	const rounds = 2   // the second one after a failure that was counted
-	ask(t, cases[0])() // what is remembered for seconds is read
+	const rounds = 2   // the second after a counted failure
+	ask(t, cases[0])() // fills the short-lived caches
 	for round := range rounds {
 		var first learned
 		for i, of := range cases {
@@ -153,14 +153,14 @@ func (c *town) alike(t *testing.T, cases []string, ask func(t *testing.T, of str
 	}
 }
 
-// from is a header that gives each case a network of its own, so that they do not count together.
+// from returns a header with a separate network for each case, so that they are counted separately.
 func from(of string) []string {
 	h := secrets.Hash(of)
 	return []string{"X-Forwarded-For", fmt.Sprintf("%d.%d.%d.1", 20+h[0]%100, h[1], h[2])}
 }
 
-// TestPE08Enumeration: a stranger learns neither by an answer nor by the work for it, in verbs of the
-// store, who has an account, and with which ways in.
+// TestPE08Enumeration checks that neither a response nor its work, in verbs of the store, tells a
+// stranger who has an account, and with which authentication methods.
 func TestPE08Enumeration(t *testing.T) {
 	c := newTown(t)
 	form := func(t *testing.T, at, to, field, value string) func(*testing.T, string) func() page {
@@ -223,12 +223,12 @@ func (c *town) resets() int {
 	return c.mail.count("Choose a new password") + strings.Count(c.log.String(), `"event":"`+audit.LinkRefused+`"`)
 }
 
-// passkeysAlike: whose passkey it is, and whether the account is disabled, says nothing to a person who
-// cannot sign with it.
+// passkeysAlike checks that the owner of a passkey, and whether the account is disabled, cannot be
+// found out without the passkey.
 //
-// That a passkey is not known at all is told, so that its authenticator stops offering it (WebAuthn
-// §5.1.10.2): who has its random id of 128 bits and more has it from that authenticator, or from a page
-// behind a first proof. The work is the same.
+// The page does reveal that a passkey is unknown, so that its authenticator stops offering it
+// (WebAuthn §5.1.10.2). Its random id of 128 bits and more is known only from that authenticator,
+// or from a page after a first factor. The work is the same.
 func passkeysAlike(t *testing.T, c *town) {
 	unknown := c.authenticator()
 	_, options := c.signedIn("p-pass").get("/account/passkey").asked(t)
@@ -264,7 +264,7 @@ func passkeysAlike(t *testing.T, c *town) {
 	}
 }
 
-// unsigned is the answer of a passkey with another signature.
+// unsigned returns the response of a passkey with another signature.
 func unsigned(t *testing.T, credential string) string {
 	t.Helper()
 	var answer map[string]any
@@ -285,7 +285,7 @@ func unsigned(t *testing.T, credential string) string {
 	return string(text)
 }
 
-// linksAlike: a link that is of no use says nothing of what it was.
+// linksAlike checks that an invalid link does not reveal its former purpose.
 func linksAlike(t *testing.T, c *town) {
 	of := map[string]string{"l-none": "/link/mcplk_none"}
 	link := func(name string, made users.Link, err error) {
@@ -312,7 +312,7 @@ func linksAlike(t *testing.T, c *town) {
 	c.must(c.users.StopRecovery(t.Context(), word.ID))
 	made, err = c.users.Recover(t.Context(), c.rig.as.Issuer, "p-mail", users.RecoveryOptions{})
 	link("l-shut", made, err)
-	c.mail.await(t, "A recovery link was made") // what is read for letters is over
+	c.mail.await(t, "A recovery link was made") // the reads for mails are over
 	c.must(c.users.Disable(t.Context(), "p-mail"))
 	made, err = invite("l-late")
 	link("l-late", made, err)
@@ -322,8 +322,8 @@ func linksAlike(t *testing.T, c *town) {
 	fresh, err := invite("sure")
 	c.must(err)
 	step := spare.get(pathOf(t, fresh.URL)).step(t)
-	// Of a link whose account was disabled, the account is read as well: who has a token of 256 bits is
-	// its person, or has it from them.
+	// For a link of a disabled account, the account is also read: only its user, or someone who got
+	// it from them, has a token of 256 bits.
 	cases := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(name string) bool { return name == "l-shut" })
 	none, shut := learn(spare.get(of["l-none"]), "l-none", nil), learn(spare.get(of["l-shut"]), "l-shut", nil)
 	if !reflect.DeepEqual(none, shut) {
@@ -337,8 +337,8 @@ func linksAlike(t *testing.T, c *town) {
 	})
 }
 
-// deviceCodesAlike: a code that does not wait for a decision any more is as one that never was; and
-// none is looked up for a person who has not signed in.
+// deviceCodesAlike checks that a code that no longer waits for a decision is like an unknown one,
+// and that codes are not looked up before a sign-in.
 func deviceCodesAlike(t *testing.T, c *town) {
 	c.must(c.store.PutClient(t.Context(), storage.Client{
 		ID: "tv", Name: "A TV", GrantTypes: []string{"urn:ietf:params:oauth:grant-type:device_code"},
@@ -360,7 +360,8 @@ func deviceCodesAlike(t *testing.T, c *town) {
 			t.Fatalf("%s: got %d %.300s", verdict, pg.status, pg.body)
 		}
 	}
-	// Of one person, three wrong codes cost the same; more of them teach a stranger what others type.
+	// Three wrong codes of one user cost the same; more of them would tell a stranger about others'
+	// codes.
 	var strangers []*person
 	for _, name := range []string{"d-one", "d-two", "d-three"} {
 		_, err := c.users.Create(t.Context(), name, alicesPassword, false)

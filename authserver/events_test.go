@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// last is the last event of a name in the log.
+// last returns the last event of a name in the log.
 func (r *rig) last(t *testing.T, event string) map[string]any {
 	t.Helper()
 	var out map[string]any
@@ -28,8 +28,8 @@ func (r *rig) last(t *testing.T, event string) map[string]any {
 	return out
 }
 
-// TestEventsAnswerQuestions: "Why did Bob's Claude fail yesterday at 15:02?" can be answered
-// from the log (issue 11, 4.2).
+// TestEventsAnswerQuestions checks that the log can answer "Why did Bob's Claude fail yesterday at
+// 15:02?" (issue 11, 4.2).
 func TestEventsAnswerQuestions(t *testing.T) {
 	type fields map[string]any
 	check := func(t *testing.T, r *rig, event string, want fields) {

@@ -225,7 +225,7 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 		wantError(t, status, got, 400, oauth.UnsupportedGrantType)
 		asserted := exchangeForm("x")
 		asserted.Set("requested_token_type", oauth.TokenTypeIDJAG)
-		status, got = bare.token(asserted) // RU-21: whoever asks, and for whatever
+		status, got = bare.token(asserted) // RU-21: for all clients and purposes
 		wantError(t, status, got, 400, oauth.UnsupportedGrantType)
 	})
 }

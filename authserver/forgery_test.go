@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestForgedForms: a form of another site is refused by what the browser says of it (Sec-Fetch-Site, or
-// Origin where there is none), and by the state that is sealed for one browser. Each holds alone.
+// TestForgedForms checks that a form of another site is refused because of the browser's
+// Sec-Fetch-Site header (or Origin without it), and because of the state that is sealed for one
+// browser. Each is sufficient alone.
 func TestForgedForms(t *testing.T) {
 	r := newRig(t)
 	ours := r.http.URL

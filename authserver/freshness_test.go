@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Security M5 of the providers' report: nothing says more of a sign-in than the provider did.
+// Security M5 of the providers' report: no claim about a sign-in exceeds the provider's.
 func TestAuthTime(t *testing.T) {
 	r, f := delegated(t)
 	authTime := func(t *testing.T, out map[string]any) int64 {

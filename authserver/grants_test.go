@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Clients are not all alike: what one of them may not do shows only with one that lacks it.
+// putClient adds a client: a missing permission shows only with a client that lacks it.
 
 func (r *rig) putClient(c storage.Client) {
 	r.t.Helper()

@@ -36,8 +36,8 @@ const (
 	testSecret   = "s3cr3t-of-the-machine-client-0123456789ab"
 )
 
-// rig is a server over a real store, with a clock that the test moves, a person,
-// and one client of each kind.
+// rig is a server with a real store, a clock that the test moves, a user, and one client of each
+// kind.
 type rig struct {
 	*Server
 	*installation.Installation
@@ -94,7 +94,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 	return r
 }
 
-// restart starts the server again, over the same store, with another configuration.
+// restart starts the server again, with the same store and another configuration.
 func (r *rig) restart(change ...func(*Config)) {
 	r.t.Helper()
 	for _, f := range change {
@@ -110,7 +110,7 @@ func (r *rig) restart(change ...func(*Config)) {
 	r.mux.Store(mux)
 }
 
-// registry is a Registry made of its parts; without Handler or Documents it does not offer them.
+// registry is a Registry made of parts; without Handler or Documents it does not offer them.
 type registry struct {
 	Clients
 	Documents
@@ -193,7 +193,7 @@ func (p *person) post(path string, form url.Values, header ...string) page {
 
 var stepField = regexp.MustCompile(`name="step" value="([^"]+)"`)
 
-// step is the sealed state of the page's main form.
+// step returns the sealed state of the page's main form.
 func (pg page) step(t *testing.T) string {
 	t.Helper()
 	m := stepField.FindStringSubmatch(pg.body)
@@ -220,8 +220,7 @@ func authorizeQuery(change ...string) url.Values {
 	return v
 }
 
-// login goes through the login page of an authorization request and returns the
-// page after it.
+// login submits the login page of an authorization request and returns the page after it.
 func (p *person) login(query url.Values) page {
 	p.t.Helper()
 	pg := p.get("/authorize?" + query.Encode())
@@ -265,7 +264,7 @@ func responseOf(t *testing.T, pg page) url.Values {
 	return u.Query()
 }
 
-// token posts a token request and decodes the answer.
+// token posts a token request and decodes the response.
 func (p *person) token(form url.Values, header ...string) (int, map[string]any) {
 	p.t.Helper()
 	pg := p.post("/token", form, header...)
@@ -291,7 +290,7 @@ func codeForm(code string, change ...string) url.Values {
 	return v
 }
 
-// signIn runs the whole flow and returns the token answer.
+// signIn runs the whole flow and returns the token response.
 func (p *person) signIn() map[string]any {
 	p.t.Helper()
 	status, out := p.token(codeForm(p.approve(authorizeQuery()).Get("code")))

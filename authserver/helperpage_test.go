@@ -16,7 +16,7 @@ var (
 	helpersLink = regexp.MustCompile(`<a class="plain" href="(/account/helpers\?grant=[^"]+)">([^<]*)</a>`)
 )
 
-// cutting posts the form of a page of helpers.
+// cutting posts the form of a page of sub-agents.
 func (p *person) cutting(from page, node string, change ...string) page {
 	p.t.Helper()
 	form := url.Values{
@@ -121,8 +121,8 @@ func TestAccountHelpers(t *testing.T) {
 	})
 }
 
-// AS-232: what an organization gave says so, and offers what has an effect: its next assertion would
-// undo a pause, or fewer permissions.
+// AS-232: access through an organization is labeled, and the page offers only effective actions:
+// the next assertion would undo a pause, or fewer permissions.
 func TestAccountOfAnOrganization(t *testing.T) {
 	r := newBearerRig(t)
 	p := r.person()

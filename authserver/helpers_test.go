@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// helperForm is a request of the client app for a token with less.
+// helperForm returns a request of the client app for a token with fewer scopes.
 func helperForm(token any, change ...string) url.Values {
 	v := url.Values{
 		"grant_type": {oauth.GrantTokenExchange}, "client_id": {"app"}, "subject_token": {token.(string)},
@@ -29,7 +29,7 @@ func helperForm(token any, change ...string) url.Values {
 	return v
 }
 
-// helper has the client hand a token on, and returns the new one.
+// helper exchanges a token for a sub-agent, and returns the new one.
 func (p *person) helper(token any, change ...string) string {
 	p.t.Helper()
 	status, out := p.token(helperForm(token, change...))
@@ -39,7 +39,7 @@ func (p *person) helper(token any, change ...string) string {
 	return out["access_token"].(string)
 }
 
-// wantActive checks whether a token is good, for those who ask and for those who read status lists.
+// wantActive checks whether a token is active, with introspection and with status lists.
 func (r *rig) wantActive(p *person, name, token string, want bool) {
 	r.t.Helper()
 	r.advance(statusFresh)
@@ -164,8 +164,8 @@ func TestHelpers(t *testing.T) {
 	})
 }
 
-// AS-243: cutting any node cuts what is below it, and nothing else, for those who ask and for those
-// who read status lists.
+// AS-243: revoking a node revokes the nodes below it, and nothing else, with introspection and with
+// status lists.
 func TestCutHelpers(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -265,7 +265,7 @@ func TestManyHelpers(t *testing.T) {
 	t.Run("AS-243 there is room again when their tokens have expired", func(t *testing.T) { p.helper(own) })
 }
 
-// AS-243: what was withdrawn since the token was issued cannot be handed on.
+// AS-243: access that was revoked after the token was issued cannot be handed on.
 func TestHelpersOfLess(t *testing.T) {
 	scopes := func(c *Config) {
 		c.Resources[0].Scopes = append(c.Resources[0].Scopes, storage.ScopeText{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Security L2, SP-22: the pages answer to the host of the issuer and to loopback alone.
+// Security L2, SP-22: the pages answer only for the host of the issuer and for loopback.
 func TestPagesHaveAHost(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://auth.example.com:8443" })
 	p := r.person()
@@ -46,8 +46,8 @@ func TestPagesHaveAHost(t *testing.T) {
 	}
 }
 
-// TestForeignHosts: RU-16: a request for a host that is not served names that host in the answer, in its line of
-// the log, and in a warning with the key to set, which is bounded.
+// TestForeignHosts checks that a request for an unknown host names it in the response, in its log
+// line, and in a limited number of warnings with the key to set (RU-16).
 func TestForeignHosts(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://abc-12.tunnel.example" })
 	h := r.Handler()
@@ -96,7 +96,7 @@ func TestForeignHosts(t *testing.T) {
 	}
 }
 
-// Security L13: where the issuer is https, browsers are told to stay with it.
+// Security L13: if the issuer is https, browsers must stay with https.
 func TestStrictTransportSecurity(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://auth.example.com" })
 	for _, path := range []string{"/", "/jwks.json", "/authorize"} {
@@ -109,8 +109,8 @@ func TestStrictTransportSecurity(t *testing.T) {
 	}
 }
 
-// explicit is a writer that knows whether a handler has said the status itself: behind a route for what is missing, as
-// gin's NoRoute, an answer without it has 404.
+// explicit is a writer that records whether a handler has set the status explicitly. Behind a route
+// for unknown paths, like gin's NoRoute, a response without it has 404.
 type explicit struct {
 	*httptest.ResponseRecorder
 	said bool
@@ -121,7 +121,8 @@ func (e *explicit) WriteHeader(status int) {
 	e.ResponseRecorder.WriteHeader(status)
 }
 
-// RU-09: what others read has its status wherever the server is mounted, and its type is not guessed.
+// RU-09: responses for other programs have their status wherever the server is mounted, and an
+// explicit type.
 func TestStatusIsExplicit(t *testing.T) {
 	r := newRig(t)
 	for _, path := range []string{

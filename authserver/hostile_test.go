@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNothingBreaks sends hostile values in every parameter of every endpoint. Each
-// answer is the protocol's own: never a 5xx, and never a redirect to a stranger.
+// TestNothingBreaks sends hostile values in every parameter of every endpoint. Each response
+// follows the protocol: never a 5xx, and never a redirect to a stranger.
 func TestNothingBreaks(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -36,7 +36,7 @@ func TestNothingBreaks(t *testing.T) {
 			!strings.HasPrefix(to, testRedirect) || pg.header.Get("Set-Cookie") == "x=y" {
 			t.Errorf("%s: sent to %q", what, to)
 		}
-		// What is refused is refused in a form of ours: a protocol error, or a page.
+		// Refusals are either a protocol error or a page.
 		program, page := strings.Contains(pg.body, `"error":"`), strings.Contains(pg.body, "</main>")
 		if pg.status >= 400 && !program && !page {
 			t.Errorf("%s: %d is neither a protocol error nor a page: %.200s", what, pg.status, pg.body)
@@ -98,7 +98,7 @@ func TestNothingBreaks(t *testing.T) {
 	}
 }
 
-// TestNothingBreaksWithProviders is TestNothingBreaks for what there is with providers.
+// TestNothingBreaksWithProviders is TestNothingBreaks for the endpoints of providers.
 func TestNothingBreaksWithProviders(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()

@@ -15,13 +15,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// sweptStore counts what the housekeeping asks for. Its sweeps last for hold.
+// sweptStore counts the calls of the housekeeping. Its sweeps last for hold.
 type sweptStore struct {
 	storage.Store
 	sweeps, keys atomic.Int64
-	now, most    atomic.Int64 // sweeps at once
+	now, most    atomic.Int64 // concurrent sweeps
 	hold         time.Duration
-	left         int64 // sweeps for which there is enough to do
+	left         int64 // number of full sweeps
 }
 
 func (s *sweptStore) Sweep(ctx context.Context, r storage.Retention, limit int) (int, error) {
@@ -65,7 +65,7 @@ func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sw
 	})
 }
 
-// Operations H2: a sweep that lasts holds up no key.
+// Operations H2: a long sweep does not delay keys.
 func TestKeysAreTendedDuringASweep(t *testing.T) {
 	replicas(t, 1, time.Hour, 0, func(s *sweptStore) {
 		wait.Advance(2 * time.Minute)
@@ -77,8 +77,8 @@ func TestKeysAreTendedDuringASweep(t *testing.T) {
 	})
 }
 
-// Operations H2: of several replicas one sweeps, without a pause of minutes while there is
-// much to do, and another one when that is gone.
+// Operations H2: one of several replicas sweeps, without long pauses while there is much to do, and
+// another one takes over when it is gone.
 func TestOneReplicaSweeps(t *testing.T) {
 	replicas(t, 3, 50*time.Millisecond, 1000, func(s *sweptStore) {
 		wait.Advance(3 * time.Minute)
@@ -95,7 +95,7 @@ func TestOneReplicaSweeps(t *testing.T) {
 
 func TestAnotherReplicaSweeps(t *testing.T) {
 	replicas(t, 1, 0, 0, func(s *sweptStore) {
-		for minute := range 5 { // one that is gone after two minutes
+		for minute := range 5 { // one replica that is gone after two minutes
 			if minute < 2 {
 				_, err := s.Lease(context.Background(), "sweep", "gone", time.Now(), time.Now().Add(sweepLease))
 				if err != nil {
@@ -113,8 +113,8 @@ func TestAnotherReplicaSweeps(t *testing.T) {
 	})
 }
 
-// Operations H3: what a command has cut and left is followed by a server within a second, by
-// one of them, and told once with its number.
+// Operations H3: one of the servers completes a command's bulk revocation within a second, and logs
+// it once with its number.
 func TestServersFollowCuts(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestClientHangsUp: OP-05. A request that fails because its client has closed the connection is no failure of the
-// server: not in the log, the metrics or the connection attempts.
+// TestClientHangsUp checks that a request that fails because its client has closed the connection
+// is not a failure of the server: not in the log, the metrics or the connection attempts (OP-05).
 func TestClientHangsUp(t *testing.T) {
 	var hangUp context.CancelFunc
 	var answered []int

@@ -20,8 +20,8 @@ const (
 	thereResource = "https://mcp.partner.example/mcp"
 )
 
-// withAudience is a rig with a client of the operator for which people sign in, another one of the kind,
-// and an audience that the first may have assertions for.
+// withAudience returns a rig with a client of the operator that signs users in, another such
+// client, and an audience for assertions of the first.
 func withAudience(t *testing.T, change ...func(*Config)) *person {
 	t.Helper()
 	r := newRig(t, change...)
@@ -29,7 +29,7 @@ func withAudience(t *testing.T, change ...func(*Config)) *person {
 	return r.person()
 }
 
-// addAudience adds them.
+// addAudience adds these clients and the audience.
 func (r *rig) addAudience() {
 	t := r.t
 	t.Helper()
@@ -61,7 +61,7 @@ func signInQuery(change ...string) url.Values {
 
 var asDesk = []string{"Authorization", basic("desk", testSecret)}
 
-// identified signs the person in for a client, and returns the token answer.
+// identified signs the user in for a client, and returns the token response.
 func (p *person) identified(query url.Values) map[string]any {
 	p.t.Helper()
 	form := codeForm(p.approve(query).Get("code"), "client_id", "", "resource", "")
@@ -86,7 +86,7 @@ func idjagForm(token any, change ...string) url.Values {
 	return v
 }
 
-// jwtOf is the header and the claims of a token.
+// jwtOf returns the header and the claims of a token.
 func jwtOf(t *testing.T, token any) (header, claims map[string]any) {
 	t.Helper()
 	part := strings.Split(token.(string), ".")
@@ -361,7 +361,8 @@ func TestAS196IdentityAssertions(t *testing.T) {
 	})
 }
 
-// TestAS244OwnAssertions: whatever is stored, we are no issuer of ours.
+// TestAS244OwnAssertions checks that the server never accepts itself as an issuer, whatever is
+// stored.
 func TestAS244OwnAssertions(t *testing.T) {
 	r := newBearerRig(t)
 	if err := r.store.AddTrust(t.Context(), storage.TrustEntry{

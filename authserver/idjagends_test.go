@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// identifiedAt signs the person in for the client desk at a provider, and returns the token answer.
+// identifiedAt signs the user in for the client desk at a provider, and returns the token response.
 func (p *person) identifiedAt(provider string) map[string]any {
 	p.t.Helper()
 	query := signInQuery("provider", provider, "scope", "openid offline_access")
@@ -23,7 +23,8 @@ func (p *person) identifiedAt(provider string) map[string]any {
 	return out
 }
 
-// TestAssertionsRestOnTheProvider: AS-196. What ends between the sign-in and the exchange ends assertions.
+// TestAssertionsRestOnTheProvider checks that access that ends between the sign-in and the exchange
+// ends assertions (AS-196).
 func TestAssertionsRestOnTheProvider(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Security PM4, SP-06: a scope is open only to those to whom everything is open that it
+// Security PM4, SP-06: a scope is available only to users who may have every scope that it
 // includes, wherever scopes are given or used.
 func TestScopesThatInclude(t *testing.T) {
 	r, f := delegated(t, func(c *Config) {
@@ -17,7 +17,7 @@ func TestScopesThatInclude(t *testing.T) {
 			storage.ScopeText{Name: "notes:manage", Description: "manage notes", Implies: []string{"notes:write"}},
 			storage.ScopeText{Name: "all", Description: "do everything", Implies: []string{"notes:manage"}})
 	})
-	// no rule names all or notes:manage; this person may not write
+	// no rule names all or notes:manage; this user may not write
 	noEditor := func(t *testing.T) {
 		f.set(func(f *providers) { f.permitted = oauth.Scopes{"mcp", "notes:manage", "all"} })
 		t.Cleanup(func() { f.set(func(f *providers) { f.permitted = nil }) })

@@ -18,7 +18,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// required is a server whose audit is required, and what decides whether the store takes entries.
+// required returns a server with a required audit log, and a switch that makes the store refuse
+// entries.
 func required(t *testing.T) (r *rig, away *atomic.Bool) {
 	t.Helper()
 	away = new(atomic.Bool)
@@ -58,8 +59,8 @@ func (r *rig) entries(t *testing.T, event string) int {
 	return len(found)
 }
 
-// TestAuditRequired: OB-06. With audit.required each answer comes when what it rests on is in the log; when it
-// cannot be written, no token, code or session is handed out.
+// TestAuditRequired checks that with audit.required each response follows its log entries (OB-06).
+// If they cannot be written, no token, code or session is issued.
 func TestAuditRequired(t *testing.T) {
 	r, away := required(t)
 	p := r.person()

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// spoke is the language that a page says it is in.
+// spoke returns the language that a page declares.
 func spoke(pg page) string {
 	_, after, _ := strings.Cut(pg.body, `<html lang="`)
 	tag, _, _ := strings.Cut(after, `"`)
 	return tag + "/" + pg.header.Get("Content-Language")
 }
 
-// PE-13, OpenID Connect Core §3.1.2.1: pages are in the language that the application asks for,
-// through the whole flow; else in one that the browser is set to; else in English.
+// PE-13, OpenID Connect Core §3.1.2.1: pages are in the language that the application requests,
+// through the whole flow; otherwise in a language of the browser; otherwise in English.
 func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 	r := newRig(t)
 	const accept = "Accept-Language"
@@ -109,7 +109,7 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 	})
 }
 
-// locale is the language that a person has chosen.
+// locale returns the language that a user has chosen.
 func (r *rig) locale(name string) string {
 	r.t.Helper()
 	u, err := r.store.UserByName(r.t.Context(), name)
@@ -125,8 +125,8 @@ func (p *person) choose(tag string) {
 	p.post("/language", url.Values{"language": {tag}, "back": {"/account"}}).leads(p.t, "/account")
 }
 
-// PE-13: what a person chose is kept at their account: it follows them to another browser, and what
-// they chose before they signed in is kept, too.
+// PE-13: a user's choice is stored in their account and follows them to another browser. A choice
+// before the sign-in is also stored.
 func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 	r := newRig(t)
 	locale := func() string { return r.locale("alice") }
@@ -162,8 +162,8 @@ func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 	}
 }
 
-// PE-13: a person without a language of their own does not get that of the person before in the same
-// browser, on pages or at their account. A choice before the sign-in is theirs.
+// PE-13: a user without a language does not get the previous user's language in the same browser,
+// on pages or in their account. A choice before the sign-in is theirs.
 func TestLanguageOfThePersonBefore(t *testing.T) {
 	r := twoPeople(t)
 	p := r.person()
@@ -192,8 +192,8 @@ func TestLanguageOfThePersonBefore(t *testing.T) {
 	check("bob chose before the sign-in", "fr", "ja", "fr")
 }
 
-// PE-04: a session without a fresh proof does not set the language of the letters
-// that warn of it. The pages of its browser are in it, and the account has it after a proof there.
+// PE-04: a session without recent authentication does not set the language of mails that warn about
+// it. The pages of its browser use it, and the account gets it after authentication there.
 func TestLanguageWithoutAProof(t *testing.T) {
 	r := newRig(t)
 	alice := r.alice()

@@ -24,7 +24,8 @@ func (l *lastListener) Close() error {
 	return l.Listener.Close()
 }
 
-// TestLastConnections: OP-07. A client that was let in just before the listener closes is answered.
+// TestLastConnections checks that a client that was accepted just before the listener closes gets a
+// response (OP-07).
 func TestLastConnections(t *testing.T) {
 	as, _ := embedded(t)
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +73,7 @@ func TestLastConnections(t *testing.T) {
 	}
 }
 
-// acceptedListener tells of the first connection that was accepted.
+// acceptedListener reports the first accepted connection.
 type acceptedListener struct {
 	net.Listener
 	accepted chan struct{}

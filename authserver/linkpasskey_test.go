@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// withPasskey uses the link of a path with a passkey that the authenticator makes.
+// withPasskey uses the link of a path with a new passkey of the authenticator.
 func (p *person) withPasskey(path string, a *authkit.Authenticator) page {
 	p.t.Helper()
 	step, options := p.get(path).asked(p.t)
@@ -24,13 +24,14 @@ func (p *person) withPasskey(path string, a *authkit.Authenticator) page {
 	return p.post(path, url.Values{"step": {step}, "credential": {string(made)}})
 }
 
-// byPasskey signs in with a passkey alone.
+// byPasskey signs in with only a passkey.
 func (p *person) byPasskey(a *authkit.Authenticator) page {
 	p.t.Helper()
 	return p.post("/login/passkey", p.answered(p.get("/login"), a))
 }
 
-// TestPE16ALinkMakesAPasskey: a person without a password gets in, and back in, by a passkey.
+// TestPE16ALinkMakesAPasskey checks that a user without a password signs in, and recovers the
+// account, with a passkey.
 func TestPE16ALinkMakesAPasskey(t *testing.T) {
 	t.Run("recovery: it replaces the password, and ends sessions and grants", func(t *testing.T) {
 		r := newRig(t, named)
@@ -96,7 +97,7 @@ func TestPE16ALinkMakesAPasskey(t *testing.T) {
 		if strings.Contains(pg.body, "data-passkey") {
 			t.Error("the page asks for a passkey")
 		}
-		// A passkey that was asked for elsewhere in the same browser.
+		// A passkey that was requested elsewhere in the same browser.
 		invited, err := r.users.Invite(t.Context(), r.as.Issuer, users.Invitation{Name: "berta"})
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,8 @@ import (
 
 const newPassword = "a new horse battery"
 
-// TestPE16AnInvitationMakesOneAccount: opening it spends nothing, its form spends it once.
+// TestPE16AnInvitationMakesOneAccount checks that opening an invitation does not use it up, and its
+// form uses it up once.
 func TestPE16AnInvitationMakesOneAccount(t *testing.T) {
 	r := newRig(t)
 	made, err := r.users.Invite(t.Context(), r.as.Issuer, users.Invitation{Name: "berta", Mail: "b@a.example"})
@@ -63,7 +64,8 @@ func TestPE16AnInvitationMakesOneAccount(t *testing.T) {
 	}
 }
 
-// TestPE16ALinkEndsAndIsReplaced: in time, by a newer one, with its person.
+// TestPE16ALinkEndsAndIsReplaced checks that a link ends with time, with a newer link, and with its
+// user.
 func TestPE16ALinkEndsAndIsReplaced(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -97,7 +99,7 @@ func TestPE16ALinkEndsAndIsReplaced(t *testing.T) {
 	}
 }
 
-// PE-13: a notice that a server kept before letters had languages is read without its English words.
+// PE-13: a notice that was stored before mails had languages is shown without its English words.
 func TestNoticeWithEnglishWords(t *testing.T) {
 	r := newRig(t)
 	p := r.alice()
@@ -119,7 +121,8 @@ func TestNoticeWithEnglishWords(t *testing.T) {
 	}
 }
 
-// TestPE06ARecoveryWaitsWhereThereAreOtherWays: and its person stops it; it ends every session.
+// TestPE06ARecoveryWaitsWhereThereAreOtherWays checks that a recovery waits if the user has other
+// methods, that the user can stop it, and that it ends every session.
 func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	m := &letters{}
 	r := newRig(t, func(c *Config) { c.Mailer = m })
@@ -196,8 +199,8 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	}
 }
 
-// TestPE08ForgottenAnswersAlike: whether there is an account or not, and the link is for the browser
-// in which it was asked for.
+// TestPE08ForgottenAnswersAlike checks that the response does not depend on the account, and that
+// the link works in the requesting browser only.
 func TestPE08ForgottenAnswersAlike(t *testing.T) {
 	m := &letters{}
 	r := newRig(t, func(c *Config) { c.Mailer = m })
@@ -234,8 +237,8 @@ func TestPE08ForgottenAnswersAlike(t *testing.T) {
 	}
 }
 
-// TestForgottenIsLeftToItsPerson: PE-06, a stranger who asks for links in the name of a person, and opens
-// none, keeps the person from none; all replicas count together.
+// TestForgottenIsLeftToItsPerson checks that a stranger who requests links for a user without
+// opening them does not use up the user's limit (PE-06). All replicas count together.
 func TestForgottenIsLeftToItsPerson(t *testing.T) {
 	m := &letters{}
 	r := newRig(t, func(c *Config) {
@@ -276,7 +279,7 @@ func TestForgottenIsLeftToItsPerson(t *testing.T) {
 	for i := range 30 {
 		ask(r.person(), fmt.Sprintf("192.0.%d.1", i))
 	}
-	if n := m.count("Choose a new password"); n != 21 { // 20 of strangers, who had 4 before
+	if n := m.count("Choose a new password"); n != 21 { // 20 for strangers, who had 4 before
 		t.Errorf("got %d letters, want no more than 20 for strangers", n)
 	}
 	ask(known, "203.0.113.200")
@@ -290,7 +293,8 @@ func TestForgottenIsLeftToItsPerson(t *testing.T) {
 	}
 }
 
-// TestLinkPolicy: PE-16, links live as configured, and their pages and letters say how long.
+// TestLinkPolicy checks that links live as configured, and that their pages and mails state the
+// time (PE-16).
 func TestLinkPolicy(t *testing.T) {
 	m := &letters{}
 	r := newRig(t, func(c *Config) {
@@ -388,7 +392,7 @@ func (l *letters) count(subject string) int {
 	return len(l.sent[subject])
 }
 
-// await waits for a letter and returns the link in the last of them.
+// await waits for a mail and returns the link in the last one.
 func (l *letters) await(t *testing.T, subject string) string {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("the letter %q is sent", subject), func() bool { return l.count(subject) > 0 })
@@ -397,7 +401,7 @@ func (l *letters) await(t *testing.T, subject string) string {
 	return l.sent[subject][len(l.sent[subject])-1]
 }
 
-// PE-06: a recovery leaves another person signed in in the browser where its link is used.
+// PE-06: a recovery leaves another user signed in in the browser of its link.
 func TestRecoveryLeavesOthersSignedIn(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.users.Create(t.Context(), "bob", bobsPassword, false); err != nil {

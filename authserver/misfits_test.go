@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestDeadEnds: what ended in a line of plain text is a page for people and JSON for
-// programs (issue 11, 4.7).
+// TestDeadEnds checks that errors are a page for users and JSON for programs, not a line of plain
+// text (issue 11, 4.7).
 func TestDeadEnds(t *testing.T) {
 	r := newRig(t)
 	all := httptest.NewServer(r.Server.Handler())
@@ -74,8 +74,8 @@ func TestDeadEnds(t *testing.T) {
 	}
 }
 
-// TestStartPageSignIn: people with a password can sign in at the start page, and where the
-// address bar shows /login.
+// TestStartPageSignIn checks that users with a password can sign in at the start page, and at the
+// address /login.
 func TestStartPageSignIn(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -100,7 +100,8 @@ func TestStartPageSignIn(t *testing.T) {
 	}
 }
 
-// TestErrorPages: a page says whose fault it is, names what it is about, and has a number.
+// TestErrorPages checks that a page names the responsible side and the subject, and has a
+// reference.
 func TestErrorPages(t *testing.T) {
 	r := newRig(t)
 	for _, tt := range []struct {
@@ -125,8 +126,8 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
-// TestPagesSayWhatHelps: what a page advises is true of what went wrong, it does not blame the
-// application for what it has not done, and it leads on (issue 11, 4.7).
+// TestPagesSayWhatHelps checks that the advice of a page is true, does not blame the application
+// wrongly, and has a next step (issue 11, 4.7).
 func TestPagesSayWhatHelps(t *testing.T) {
 	r := newRig(t)
 	r.putClient(storage.Client{
@@ -165,8 +166,8 @@ func TestPagesSayWhatHelps(t *testing.T) {
 	}
 }
 
-// TestRefusedHostHasAStyle: the page that refuses a host loads its style from there, and says
-// where the server is.
+// TestRefusedHostHasAStyle checks that the page about an unknown host loads its style from there,
+// and names the server's address.
 func TestRefusedHostHasAStyle(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://auth.example.com" })
 	ask := func(path string) page {
@@ -186,8 +187,8 @@ func TestRefusedHostHasAStyle(t *testing.T) {
 	}
 }
 
-// A wrong password for an application that was removed meanwhile: the page says what is the
-// matter, as the form would lead nowhere.
+// A wrong password for an application that was removed in the meantime: the page explains that,
+// because the form would not help.
 func TestClientGoneDuringSignIn(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMismatch: issue 11, 4.1. What a guard asks for and this server does not have is in
-// the log with both names, and on the page.
+// TestMismatch checks that a resource or scope that a guard requests and this server does not know
+// is in the log with both names, and on the page (issue 11, 4.1).
 func TestMismatch(t *testing.T) {
 	r := newRig(t)
 	t.Run("a resource that is not known", func(t *testing.T) {

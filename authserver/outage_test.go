@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestOutageEndsNoGrant: OP-03. A rotation was carried out, and its answer lost since the database hung for an hour:
-// the client repeats its request, and gets tokens that are good. A second use is still found once the grace that
-// follows the outage is over.
+// TestOutageEndsNoGrant checks that a client gets valid tokens after a rotation whose reply was
+// lost because the database hung for an hour (OP-03). A second use is detected after the grace
+// period that follows the outage.
 func TestOutageEndsNoGrant(t *testing.T) {
 	lost := errors.New("the database has not answered")
 	for name, c := range map[string]struct {
-		first  error // of the rotation that was carried out
+		first  error // of the rotation that was committed
 		during bool  // the client asks while the database hangs
 	}{
 		"the client asks once more":             {lost, false},
@@ -81,7 +81,8 @@ func TestOutageEndsNoGrant(t *testing.T) {
 	}
 }
 
-// TestNoOutage: OP-03. One failure of a database that works is no outage: a second use much later is found.
+// TestNoOutage checks that one failure of a working database does not count as an outage: a much
+// later second use is detected (OP-03).
 func TestNoOutage(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, func(c *Config) {

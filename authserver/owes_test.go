@@ -12,12 +12,13 @@ import (
 // acting maps each address that changes something for a session to its form.
 type acting map[string]url.Values
 
-// formsOf fetches the forms of a person who owes nothing. The person has an application whose access is paused.
+// formsOf fetches the forms of a user whose session needs no more authentication. The user has a
+// paused application.
 func (p *person) formsOf() acting {
 	p.t.Helper()
 	p.signIn()
 	p.connectionAct("pause")
-	p.connectionAct("resume") // makes a notice
+	p.connectionAct("resume") // creates a notice
 	p.connectionAct("pause")
 	pg := p.get("/account")
 	passkey, options := p.get("/account/passkey").asked(p.t)
@@ -39,7 +40,8 @@ func (p *person) formsOf() acting {
 	}
 }
 
-// TestOwed: EN-05. Each address where a session acts demands the proofs that it owes, by one rule.
+// TestOwed checks that each address where a session acts requires the missing authentication, with
+// one rule (EN-05).
 func TestOwed(t *testing.T) {
 	enrols := []string{"/account/passkey", "/account/app"}
 	pages := append([]string{"/account/recovery", "/account/password", "/account/keys"}, enrols...)
@@ -83,7 +85,7 @@ func TestOwed(t *testing.T) {
 		r := newRig(t, named)
 		p := r.alice()
 		forms := p.formsOf()
-		forms["/account/passkey"].Set("credential", "{}") // an added passkey is owed from then on
+		forms["/account/passkey"].Set("credential", "{}") // an added passkey is required from then on
 		r.restart(required)
 		walk(t, p, forms, func(path string) string {
 			if slices.Contains(enrols, path) {
@@ -109,7 +111,7 @@ func TestOwed(t *testing.T) {
 	})
 }
 
-// EN-05: no address is forgotten. Those outside TestOwed say here why.
+// EN-05: no address is forgotten. Addresses outside TestOwed are listed here with a reason.
 func TestOwedIsAskedEverywhere(t *testing.T) {
 	r := newRig(t, named)
 	walked := r.alice().formsOf()
@@ -136,8 +138,8 @@ func TestOwedIsAskedEverywhere(t *testing.T) {
 	}, false)
 }
 
-// EN-05: six digits do not make a session permanent that another device let in: of it the password is asked, or
-// a passkey.
+// EN-05: six digits do not make a session permanent that another device approved: it requires the
+// password or a passkey.
 func TestACodeProvesNothingForABrowserLetInElsewhere(t *testing.T) {
 	r := newRig(t, named)
 	alice := r.alice()
@@ -172,8 +174,8 @@ func TestACodeProvesNothingForABrowserLetInElsewhere(t *testing.T) {
 	thief.get("/account/passkey").has(t, http.StatusOK, "passkey")
 }
 
-// PE-03: an administrator with a password alone is not locked out where a second factor is required, and the
-// operator gets one back in who has lost it.
+// PE-03: an administrator with only a password is not locked out if a second factor is required,
+// and the operator can restore access if it is lost.
 func TestAdministratorsEnrolFirst(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.SignIn.AdminsSecondFactor = "required" })
 	root, err := r.Users().Create(t.Context(), "root", "correct horse staple", true)

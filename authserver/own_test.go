@@ -13,8 +13,8 @@ import (
 
 const ownResource = "https://auth.example.com/api/v1"
 
-// TestAdministrationIsForRoles: OB-10: who has no role gets no token for the administration, whatever client
-// asks, and by no way.
+// TestAdministrationIsForRoles checks that a user without a role gets no token for the
+// administration, with any client and any method (OB-10).
 func TestAdministrationIsForRoles(t *testing.T) {
 	r, p := withDevice(t, func(c *Config) {
 		c.Resources = append(c.Resources, storage.Resource{
@@ -79,9 +79,10 @@ func TestAdministrationIsForRoles(t *testing.T) {
 	}
 }
 
-// TestOwnResourcesInAttempts: OB-01: a client that names something at our own origin means the administration,
-// and the operator reads where that is; of a client that names another MCP server it is not said. OB-02: what
-// a person is shown has neither. What the log has of a resource that is not known is redacted.
+// TestOwnResourcesInAttempts checks the resources that an attempt names. If a client names
+// something at the server's own origin, it means the administration, and the operator sees its URL;
+// otherwise the URL is not shown (OB-01). The user's page shows neither (OB-02). An unknown
+// resource is redacted in the log.
 func TestOwnResourcesInAttempts(t *testing.T) {
 	r := newRig(t, keepAttempts, func(c *Config) {
 		c.Resources = append(c.Resources, storage.Resource{URI: ownResource, Name: "API", Own: true})

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestPasswordForm: a form that no person can use is not shown (usability 5).
+// TestPasswordForm checks that a form that no user can use is hidden (usability 5).
 func TestPasswordForm(t *testing.T) {
 	shown := func(p *person) (form, link bool) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestPasswordForm(t *testing.T) {
 	}
 }
 
-// TestNoOtherWay: no page without another choice is linked.
+// TestNoOtherWay checks that a page without another choice is not linked.
 func TestNoOtherWay(t *testing.T) {
 	r, f := delegated(t)
 	f.list = f.list[:1]
@@ -80,7 +80,7 @@ func TestNoOtherWay(t *testing.T) {
 	}
 }
 
-// unreadable is a store that cannot tell.
+// unreadable is a store that fails.
 type unreadable struct{ storage.Users }
 
 func (unreadable) HasPasswords(context.Context) (bool, error) { return false, errors.New("away") }

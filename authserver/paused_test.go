@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// pausedRig is a person who has connected an application that registers itself, and has paused it.
+// pausedRig returns a user who has connected a self-registered application, and has paused it.
 func pausedRig(t *testing.T) (*rig, *person, storage.Client, map[string]any) {
 	t.Helper()
 	r, p := withDevice(t)
@@ -56,7 +56,8 @@ func (r *rig) pause(t *testing.T, app storage.Client) storage.Pause {
 	return p
 }
 
-// TestPausedApplication: EN-02. A paused application gets nothing by any way, until it is resumed on a page.
+// TestPausedApplication checks that a paused application gets no access in any way until it is
+// resumed on a page (EN-02).
 func TestPausedApplication(t *testing.T) {
 	asks := func(app storage.Client, change ...string) url.Values {
 		return authorizeQuery(append([]string{"client_id", app.ID, "redirect_uri", app.RedirectURIs[0]}, change...)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// pauseClient pauses the application of a client for a person, by a grant that the person has approved on a page or
-// that an assertion was granted.
+// pauseClient pauses the application of a client for a user, using a grant that was approved on a
+// page or created from an assertion.
 func (r *rig) pauseClient(userID, clientID string) {
 	r.t.Helper()
 	live, err := r.store.Connections(r.t.Context(), userID, "", r.now(), 10)
@@ -29,7 +29,8 @@ func (r *rig) pauseClient(userID, clientID string) {
 	r.t.Fatalf("%s has no connection of %s", userID, clientID)
 }
 
-// TestPausedAssertions: EN-02. An assertion gives a paused application nothing, and is good once it is resumed.
+// TestPausedAssertions checks that an assertion gets a paused application nothing, and is valid
+// again after it is resumed (EN-02).
 func TestPausedAssertions(t *testing.T) {
 	r := newBearerRig(t)
 	_, claims := r.granted(r.jag(r.claims()))
@@ -52,7 +53,8 @@ func TestPausedAssertions(t *testing.T) {
 	r.granted(r.jag(late))
 }
 
-// TestPausedExchanges: EN-02. A paused application gets no token for a helper, and no assertion of its person.
+// TestPausedExchanges checks that a paused application gets no token for a sub-agent, and no
+// assertion of its user (EN-02).
 func TestPausedExchanges(t *testing.T) {
 	t.Run("EN-02 a token of before the pause is exchanged for none", func(t *testing.T) {
 		r, p, app, tokens := pausedRig(t)

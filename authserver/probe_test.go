@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// readOnly is a store on a full disk: everything can be read.
+// readOnly is a store on a full disk: reads work.
 type readOnly struct {
 	Store
 	full   atomic.Bool
@@ -31,14 +31,14 @@ func (s *readOnly) Writable(ctx context.Context) error {
 	return s.Store.Writable(ctx)
 }
 
-// TestReadyMeansWritable: a store that cannot be written is not ready, and asking costs no
-// more than one write a second (issue 11, 4.3).
+// TestReadyMeansWritable checks that a store that cannot be written is not ready, and that checks
+// cost at most one write a second (issue 11, 4.3).
 func TestReadyMeansWritable(t *testing.T) {
 	var store *readOnly
 	r := newRig(t, func(c *Config) { store = &readOnly{Store: c.Store}; c.Store = store })
 	r.probe.now = r.now
 	ask := func() int { return r.person().get("/readyz").status }
-	ready := func() { // the store may take longer than the second of the probe, and does not answer twice
+	ready := func() { // the store may take longer than the second of the probe, which does not repeat a check
 		t.Helper()
 		wait.Success(t, "the server is ready", func() error {
 			if got := ask(); got != http.StatusOK {
@@ -77,7 +77,7 @@ func TestReadyMeansWritable(t *testing.T) {
 	}
 }
 
-// stuck is a store that does not answer before it is released, whatever becomes of its caller.
+// stuck is a store that hangs until it is released, whatever happens to its caller.
 type stuck struct {
 	Store
 	hangs    atomic.Bool
@@ -93,8 +93,8 @@ func (s *stuck) Ready(ctx context.Context) error {
 	return s.Store.Ready(ctx)
 }
 
-// TestReadinessOfAStoreThatHangs (operations L): it is told while the store has not answered, and
-// one question is put to the store, however often the server is asked.
+// TestReadinessOfAStoreThatHangs checks that a hanging store is reported, with one check for any
+// number of requests (operations L).
 func TestReadinessOfAStoreThatHangs(t *testing.T) {
 	store := &stuck{released: make(chan struct{})}
 	r := newRig(t, func(c *Config) { store.Store = c.Store; c.Store = store })
@@ -120,12 +120,12 @@ func TestReadinessOfAStoreThatHangs(t *testing.T) {
 	wait.Until(t, "the server is ready again", func() bool { return r.person().get("/readyz").status == http.StatusOK })
 }
 
-// Operations L: each caller who asks about a store that hangs is told so after just a second.
+// Operations L: each caller gets the error about a hanging store after one second.
 func TestReadinessIsToldWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		p := &probe{ready: hangs, now: time.Now}
-		for late := range 4 { // the question lasts, and each of these comes a moment later
+		for late := range 4 { // the check continues, and each of these comes a moment later
 			wait.Advance(time.Duration(late) * 100 * time.Millisecond)
 			began := time.Now()
 			if err := p.ask(t.Context()); !errors.Is(err, errNoAnswer) {
@@ -139,7 +139,7 @@ func TestReadinessIsToldWithinASecond(t *testing.T) {
 	})
 }
 
-// TestIssuerChanged: another issuer than at the last start is warned of once.
+// TestIssuerChanged checks that a changed issuer is logged once.
 func TestIssuerChanged(t *testing.T) {
 	r := newRig(t)
 	const warning = "the issuer has changed"

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// programKey is a key as the page shows it once.
+// programKey is a key on the page that shows it once.
 type programKey struct{ id, secret, command string }
 
 func shown(pg page, id string) string {
@@ -26,7 +26,7 @@ func shown(pg page, id string) string {
 	return m[1]
 }
 
-// keyForm is the form by which the person makes a key, filled in.
+// keyForm returns the completed form for a new key.
 func (p *person) keyForm(change ...string) url.Values {
 	p.t.Helper()
 	values := url.Values{
@@ -43,7 +43,8 @@ func (p *person) keyForm(change ...string) url.Values {
 
 var olderKeys = regexp.MustCompile(`href="(/account\?keys=[^"#]+)#keys"`)
 
-// keys are those on the account page of a person without connections, and on the pages that follow it.
+// keys returns the keys on the account page of a user without connections, and on its further
+// pages.
 func (p *person) keys() (ids []string) {
 	p.t.Helper()
 	pg := p.get("/account")
@@ -57,7 +58,7 @@ func (p *person) keys() (ids []string) {
 	}
 }
 
-// makeKey makes a key on the page.
+// makeKey creates a key on the page.
 func (p *person) makeKey(change ...string) programKey {
 	p.t.Helper()
 	return p.madeKey(p.post("/account/keys", p.keyForm(change...)))
@@ -72,7 +73,7 @@ func (p *person) madeKey(pg page) programKey {
 	return k
 }
 
-// use asks for a token by a key.
+// use requests a token with a key.
 func (p *person) use(k programKey, more ...string) (int, map[string]any) {
 	p.t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}}
@@ -173,7 +174,7 @@ func TestProgramKeys(t *testing.T) {
 	})
 }
 
-// PE-17: a key cannot be widened, when it is made as little as later.
+// PE-17: a key cannot get more scopes, neither when it is created nor later.
 func TestProgramKeyIsNotWidened(t *testing.T) {
 	r := newRig(t)
 	p := r.alice()
@@ -237,7 +238,7 @@ func TestProgramKeyIsNotWidened(t *testing.T) {
 	})
 }
 
-// PE-17: what ends a key ends its tokens.
+// PE-17: the end of a key ends its tokens.
 func TestProgramKeyEnds(t *testing.T) {
 	ended := func(t *testing.T, r *rig, p *person, k programKey, token any) {
 		t.Helper()
@@ -369,7 +370,7 @@ func TestProgramKeyForm(t *testing.T) {
 		p.madeKey(p.post("/account/keys", form))
 	})
 	t.Run("PE-17 there is room for no more than the bound", func(t *testing.T) {
-		r.advance(4 * time.Minute) // changes are bounded, too
+		r.advance(4 * time.Minute) // changes are limited
 		for range storage.MaxProgramKeys - 2 {
 			p.makeKey()
 		}

@@ -43,9 +43,9 @@ func TestClientAddr(t *testing.T) {
 	}
 }
 
-// Usability 4.5: a proxy that the operator forgot to declare makes all people one network.
-// The log says what to set, once, and the page says that it is the network; people with a
-// known browser and the right password get in.
+// Usability 4.5: with an undeclared proxy, all users count as one network. The log names the
+// setting once, and the page names the network as the reason. Users with a known browser and the
+// right password get in.
 func TestForgottenProxy(t *testing.T) {
 	r := newRig(t)
 	const forwarded = "X-Forwarded-For"

@@ -48,8 +48,8 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusCreated, pushBody{uri, int64(flow.PushedTTL / time.Second)})
 }
 
-// bindPushed binds the code of a request with a DPoP proof to the proof's key, like dpop_jkt (RFC
-// 9449 §10.1).
+// bindPushed binds the code of a request with a DPoP proof to the proof's key, like dpop_jkt
+// (RFC 9449 §10.1).
 func (g *grants) bindPushed(r *http.Request, push flow.Push) error {
 	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.pushEndpoint)
 	if err != nil || !proof.Given() {

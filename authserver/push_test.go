@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// pushed is the answer to a pushed authorization request.
+// pushed is the response to a pushed authorization request.
 type pushed struct {
 	URI       string `json:"request_uri"`
 	ExpiresIn int    `json:"expires_in"`
@@ -29,7 +29,7 @@ func (p *person) push(query url.Values, header ...string) (int, pushed) {
 	return pg.status, out
 }
 
-// reference is the request_uri of a request that is in order.
+// reference returns the request_uri of a valid request.
 func (p *person) reference(query url.Values, header ...string) string {
 	p.t.Helper()
 	status, out := p.push(query, header...)
@@ -45,7 +45,7 @@ func (p *person) open(client, uri string) page {
 	return p.get("/authorize?" + url.Values{"client_id": {client}, "request_uri": {uri}}.Encode())
 }
 
-// bring is open, and returns the request with which the browser goes on.
+// bring is open, and returns the request that the browser continues with.
 func (p *person) bring(uri string) url.Values {
 	p.t.Helper()
 	pg := p.open("app", uri)
@@ -282,7 +282,7 @@ func TestAS242PushedRequestsAreUsedOnce(t *testing.T) {
 	})
 }
 
-// described reads one document, and knows its client from then on.
+// described reads one document, and knows its client afterwards.
 type described struct {
 	Clients
 	client storage.Client

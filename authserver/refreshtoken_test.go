@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// opened takes a refresh token of this server apart.
+// opened decodes a refresh token of this server.
 func opened(t *testing.T, text any) grant.RefreshToken {
 	t.Helper()
 	token, _, _, ok := grant.DecodeRefresh(text.(string))
@@ -28,8 +28,8 @@ func opened(t *testing.T, text any) grant.RefreshToken {
 	return token
 }
 
-// TestARefreshTokenIsMadeOfKeyAndSecret (issue 12, 1.1): neither a stolen database nor a stolen
-// key makes a refresh token, nor do both, and trying ends nothing.
+// TestARefreshTokenIsMadeOfKeyAndSecret checks that a stolen database or a stolen key, or both,
+// cannot make a refresh token, and that attempts end nothing (issue 12, 1.1).
 func TestARefreshTokenIsMadeOfKeyAndSecret(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -70,8 +70,8 @@ func TestARefreshTokenIsMadeOfKeyAndSecret(t *testing.T) {
 	}
 }
 
-// AS-96: the reply within the grace is the same, byte for byte, also when the successor was
-// used; afterwards a token of any generation is known as reuse.
+// AS-96: the reply within the grace period is identical, byte for byte, even if the successor was
+// used. After it, a token of any generation is detected as reuse.
 func TestRefreshTokensOfEveryGeneration(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -103,8 +103,8 @@ func TestRefreshTokensOfEveryGeneration(t *testing.T) {
 	}
 }
 
-// TestARefreshTokenThatTheDatabaseHasLost (issue 12, 2.3): after an asynchronous failover, or
-// from a backup, the client goes on with the token that it has, and the log says so.
+// TestARefreshTokenThatTheDatabaseHasLost checks that after an asynchronous failover, or a restored
+// backup, the client continues with its token, and the log reports it (issue 12, 2.3).
 func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -115,7 +115,7 @@ func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
 	if pg.status != http.StatusOK || strings.Contains(pg.body, `"active":true`) {
 		t.Errorf("introspection by another client: got %d %s", pg.status, pg.body)
 	}
-	status, reply := p.token(refreshForm(lost, "scope", "mcp")) // which reads before it writes
+	status, reply := p.token(refreshForm(lost, "scope", "mcp")) // reads before it writes
 	if status != http.StatusOK || opened(t, reply["refresh_token"]).Generation != 4 {
 		t.Fatalf("got %d %v", status, reply["error"])
 	}
@@ -135,7 +135,8 @@ func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
 	wantError(t, status, reply, http.StatusBadRequest, oauth.InvalidGrant)
 }
 
-// Junk costs no query: what no server of ours has made is known without the store.
+// Junk costs no query: a token that no server of this installation made is detected without the
+// store.
 func TestJunkIsNoQuery(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, func(c *Config) {
@@ -169,7 +170,7 @@ func TestJunkIsNoQuery(t *testing.T) {
 	}
 }
 
-// After the token key is renewed no earlier refresh token is good; the grants stand.
+// After the token key is renewed, earlier refresh tokens are invalid; the grants stay.
 func TestARenewedTokenKeyEndsRefreshTokens(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -27,8 +27,7 @@ func TestRefusedAuthorizationIsAudited(t *testing.T) {
 	t.Errorf("AS-41: no event of the refused authorization in\n%s", r.log.String())
 }
 
-// A session at a provider stands when the browser is looked at, and has ended when policy is
-// asked about it.
+// A provider session is live when the browser is checked, and has ended when policy is checked.
 func TestProviderSessionEndsBetweenTwoReads(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()
@@ -49,8 +48,8 @@ func (*endsInBetween) Permit(context.Context, string, string, oauth.Scopes) (oau
 	return nil, "", storage.ErrRevoked
 }
 
-// Of one refresh, policy is asked once, before the token is spent: an outage between that and the
-// reply does not cost the client its token (AS-219, issue 13, 1.1).
+// A refresh checks policy once, before the token is spent: an outage between that and the reply
+// does not cost the client its token (AS-219, issue 13, 1.1).
 func TestPolicyIsAskedBeforeATokenIsSpent(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()

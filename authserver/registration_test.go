@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// documents is a resolver with one client that is identified by a document.
+// documents finds one client with a metadata document.
 type documents struct {
 	storage.Clients
 	doc     storage.Client

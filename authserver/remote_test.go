@@ -23,7 +23,7 @@ var (
 	remoteShown = regexp.MustCompile(`<strong class="host"><bdi>([^<]+)</bdi></strong>`)
 )
 
-// askRemote has a browser ask, from a page on which it could sign in.
+// askRemote starts a request of the browser, from a page with a sign-in.
 func (p *person) askRemote(from string) waiting {
 	p.t.Helper()
 	login := p.get(from)
@@ -51,7 +51,7 @@ func (p *person) decideRemote(pg page, verdict, number string) page {
 	return p.post("/device/sign-in", url.Values{"step": {step}, "decision": {verdict}, "number": {number}})
 }
 
-// approveRemote signs a browser in from another one, in which alice signs in first.
+// approveRemote signs a browser in from another one, where alice signs in first.
 func (p *person) approveRemote(w waiting) {
 	p.t.Helper()
 	asked := p.get(devicePath(w.code))
@@ -63,7 +63,7 @@ func (p *person) approveRemote(w waiting) {
 	}
 }
 
-// signedInAs reports who a browser belongs to.
+// signedInAs reports whether the browser belongs to a user.
 func (p *person) signedInAs(name string) bool {
 	p.t.Helper()
 	return strings.Contains(p.get("/").body, "<bdi>"+name+"</bdi>")
@@ -213,7 +213,7 @@ func TestRemoteAttacks(t *testing.T) {
 		asker, phone, thief := r.person(), r.person(), r.person()
 		w := asker.askRemote("/login")
 		phone.approveRemote(w)
-		for range 2 { // without and with a cookie of its own
+		for range 2 { // without and with its own cookie
 			if pg := thief.get(w.at); !strings.Contains(pg.body, "out of date") || thief.signedInAs("alice") {
 				t.Errorf("got %d %s", pg.status, pg.body)
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// keptCalls is an audit.Log that has the calls of tools.
+// keptCalls is an audit.Log that keeps the tool calls.
 type keptCalls struct {
 	mu    sync.Mutex
 	calls []map[string]string
@@ -48,8 +48,8 @@ func (k *keptCalls) all() []map[string]string {
 
 const elsewhereID = "notes-server"
 
-// reporting is a rig with a resource server in another process: a client of the operator for the resource, a
-// guard that knows the server by its endpoints alone, and what it reports by.
+// reporting returns a rig with a resource server in another process: a client of the operator for
+// the resource, a guard that knows the server only by its endpoints, and its reporter.
 func reporting(t *testing.T) (*rig, *mcpresource.Guard, *mcpresource.Reporter, *keptCalls) {
 	t.Helper()
 	kept := &keptCalls{}
@@ -84,8 +84,8 @@ func reporting(t *testing.T) (*rig, *mcpresource.Guard, *mcpresource.Reporter, *
 
 const callRead = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_note","arguments":{"id":7}}}`
 
-// TestReportsFromElsewhere: what a guard in another process refuses is found by its reference, joins the
-// attempt, and has the verdict that a guard in this process would get.
+// TestReportsFromElsewhere checks that a refusal of a guard in another process is found by its
+// reference, joins the attempt, and has the same verdict as in this process.
 func TestReportsFromElsewhere(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -147,7 +147,7 @@ func TestReportsFromElsewhere(t *testing.T) {
 		p := r.person()
 		token := p.signIn()["access_token"]
 		p.calls(g, token, callRead)
-		p.calls(g, token, callTool) // which is refused
+		p.calls(g, token, callTool) // refused
 		if err := reporter.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,8 @@ func (p *person) report(client string, report oauth.Report) (int, oauth.Reported
 	return pg.status, out
 }
 
-// TestHostileReports: a resource server writes what is marked as its own, about itself, and not much of that.
+// TestHostileReports checks that a resource server can write only marked entries about itself, and
+// not many.
 func TestHostileReports(t *testing.T) {
 	r, _, reporter, kept := reporting(t)
 	if err := reporter.Close(t.Context()); err != nil {
@@ -400,8 +401,8 @@ func TestHostileReports(t *testing.T) {
 	})
 }
 
-// TestReportsJoinTheirOwn: a resource server may say that a request came from any address. It does not become a
-// step of an attempt to get to another resource server.
+// TestReportsJoinTheirOwn checks that a resource server may report a request from any address, but
+// it does not join an attempt to reach another resource server.
 func TestReportsJoinTheirOwn(t *testing.T) {
 	r, _, reporter, _ := reporting(t)
 	if err := reporter.Close(t.Context()); err != nil {

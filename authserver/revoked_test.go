@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestRevokedAfterExpiry: RU-06. Whatever ends access also counts for an expired token, so that it ends calls that
-// outlive their token. The expiry alone is not a revocation.
+// TestRevokedAfterExpiry checks that every end of access also counts for an expired token, so that
+// it ends calls that outlast their token (RU-06). The expiry alone is not a revocation.
 func TestRevokedAfterExpiry(t *testing.T) {
 	type ending struct {
 		name string
@@ -54,7 +54,7 @@ func TestRevokedAfterExpiry(t *testing.T) {
 	})
 }
 
-// wantRevoked wants a token to be good until end is called so long after its expiry.
+// wantRevoked checks that a token is valid until end is called, at the given time after its expiry.
 func wantRevoked(
 	t *testing.T, r *rig, token string, after time.Duration, end func(*rig, oauth.Introspection) error,
 ) {

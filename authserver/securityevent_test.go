@@ -16,7 +16,7 @@ import (
 
 const eventStream = "https://auth.example.com/stream"
 
-// newEventRig is a server that hears the security events of the identity provider that it trusts.
+// newEventRig returns a server that receives the security events of its trusted identity provider.
 func newEventRig(t *testing.T) *bearerRig {
 	t.Helper()
 	r := newBearerRig(t, func(e, _ *storage.TrustEntry) { e.EventAudience = []string{eventStream} })
@@ -30,7 +30,7 @@ func newEventRig(t *testing.T) *bearerRig {
 	return r
 }
 
-// event is one about a person of acme, which happens now.
+// event returns an event about a user of acme at the current time.
 func (r *bearerRig) event(uri, sub string) fakeissuer.Claims {
 	return fakeissuer.Claims{
 		"iss": r.acme.URL, "aud": eventStream, "jti": "set " + sub + uri, "iat": r.now().Unix(),
@@ -39,7 +39,7 @@ func (r *bearerRig) event(uri, sub string) fakeissuer.Claims {
 	}
 }
 
-// deliver pushes a security event token to the server, and checks the answer; code is "" for 202.
+// deliver pushes a security event token to the server, and checks the response; code is "" for 202.
 func (r *bearerRig) deliver(raw string, code secevent.Code) {
 	r.t.Helper()
 	resp, err := http.Post(r.http.URL+"/events", "application/"+secevent.Type, strings.NewReader(raw))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Security L16: on loopback the session's cookie goes to every port, so it is good for hours.
+// Security L16: on loopback the session's cookie goes to every port, so it is valid for hours.
 func TestSessionOnLoopback(t *testing.T) {
 	r := newRig(t) // its issuer is on loopback
 	p := r.person()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSetupCheck: a setup link that was replaced is reported before the operator has typed a
-// password (issue 11, 4.7), in the one way in which all that are not good are.
+// TestSetupCheck checks that a replaced setup link is reported before the operator has typed a
+// password, in the same way as every invalid link (issue 11, 4.7).
 func TestSetupCheck(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -56,8 +56,8 @@ func TestSetupCheck(t *testing.T) {
 	}
 }
 
-// A name or a password that is not accepted comes back to the form, which still has the link's
-// token; a token that is not good is said, and an account is made by a good one alone.
+// A refused name or password leads back to the form, which still has the link's token. An invalid
+// token is reported, and only a valid one creates an account.
 func TestSetupAgain(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
@@ -94,7 +94,7 @@ func TestSetupAgain(t *testing.T) {
 	}
 }
 
-// RU-13: the page after the set-up speaks of passkeys and of a console where they are, and nowhere else.
+// RU-13: the page after the setup mentions passkeys and a console only where they are available.
 func TestSetupSaysWhatIsThere(t *testing.T) {
 	for name, test := range map[string]struct {
 		change            func(*Config)

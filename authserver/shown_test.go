@@ -43,7 +43,7 @@ func (r *rig) replace(c storage.Client) {
 	}
 }
 
-// niceQuery is a request of that client, which names no redirect URI unless change does.
+// niceQuery returns a request of that client, which names no redirect URI unless change does.
 func niceQuery(change ...string) url.Values {
 	return authorizeQuery(append([]string{"client_id", "nice", "redirect_uri", ""}, change...)...)
 }
@@ -52,7 +52,7 @@ func redirectTo(uris ...string) func(*storage.Client) {
 	return func(c *storage.Client) { c.RedirectURIs, c.Source = uris, storage.SourceManaged }
 }
 
-// materialChanges are the changes of a client by which people are asked again.
+// materialChanges lists the changes of a client that require a new consent.
 var materialChanges = map[string]func(*storage.Client){
 	"redirect URIs": redirectTo(evil),
 	"a further one": redirectTo("https://nice.example/cb", evil),
@@ -75,7 +75,7 @@ func wantPage(t *testing.T, pg page, texts ...string) {
 	}
 }
 
-// Security H1: the code goes where the page said, and nowhere else.
+// Security H1: the code goes only to the redirect URI on the page.
 func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 	decide := func(p *person, shown page, verdict string) page {
 		return p.post("/consent", url.Values{"step": {consentStep(p.t, shown)}, "decision": {verdict}})
@@ -104,7 +104,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			change(&c)
 			r.replace(c)
 			after := decide(p, before, "approve")
-			if name == "redirect URIs" { // the one that was asked for is registered no more
+			if name == "redirect URIs" { // the requested one is no longer registered
 				if after.status != http.StatusBadRequest || after.header.Get("Location") != "" {
 					t.Errorf("%s: got %d", name, after.status)
 				}
@@ -132,7 +132,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			r.restart(func(c *Config) { c.Resources = []storage.Resource{changed} })
 			after := decide(p, before, "approve")
 			wantPage(t, after, map[string]string{"name": "Bank", "description": "move money"}[name])
-			yes := url.Values{"scope": {"mcp"}} // what is dangerous is ticked by people
+			yes := url.Values{"scope": {"mcp"}} // users tick dangerous scopes themselves
 			if got := responseOf(t, p.decided(after, yes)); !got.Has("code") {
 				t.Errorf("%s: what is shown now, approved: got %v", name, got)
 			}
@@ -152,7 +152,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		r := newRig(t)
 		p := r.person()
 		c := r.nice(redirectTo(evil))
-		p.approve(niceQuery("redirect_uri", evil)) // evil has an approval of its own
+		p.approve(niceQuery("redirect_uri", evil)) // evil has its own approval
 		r.replace(r.nice())
 		before := p.get("/authorize?" + niceQuery().Encode())
 		wantPage(t, before, "nice.example")
@@ -184,7 +184,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		for _, tt := range []struct {
 			resource string
 			scopes   oauth.Scopes
-			want     flow.Step // of this type
+			want     flow.Step // compared by type
 		}{
 			{testResource, nil, flow.AskConsent{}},
 			{"https://other.example.com", oauth.Scopes{"mcp"}, flow.AskConsent{}},
@@ -214,7 +214,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 	})
 }
 
-// Security H2: an approval is for the place that the person was shown.
+// Security H2: an approval is for the redirect URI on the page.
 func TestApprovalsAreForAPlace(t *testing.T) {
 	const claude = "https://claude.ai/api/mcp/auth_callback"
 	t.Run("H2 AS-74 two redirect URIs, one approved: the other is asked about", func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestApprovalsAreForAPlace(t *testing.T) {
 	})
 }
 
-// Security M1: what ends access also ends the approval.
+// Security M1: the end of access also ends the approval.
 func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 	for name, cut := range map[string]func(*rig, string) error{
 		"grant revoke": func(r *rig, grant string) error {
@@ -353,7 +353,7 @@ func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 			}
 			pg := p.get("/authorize?" + niceQuery().Encode())
 			if strings.Contains(pg.body, `name="password"`) {
-				r.advance(time.Second) // no sign-in begins in the very moment in which they all end
+				r.advance(time.Second) // a sign-in must not begin in the same moment when all sessions end
 				pg = p.login(niceQuery())
 			}
 			wantPage(t, pg, "nice.example")
@@ -373,7 +373,7 @@ func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// stale is what another replica serves that has not heard of a change yet.
+// stale is the view of another replica that does not know of a change yet.
 type stale struct {
 	storage.Clients
 	mu  sync.Mutex // guards old
@@ -402,7 +402,7 @@ func (c *stale) keep(old storage.Client) {
 	c.old = map[string]storage.Client{old.ID: old}
 }
 
-// Security L8: a replica that has not heard of a change gives nothing to what was.
+// Security L8: a replica that does not know of a change gives nothing to the old client.
 func TestStaleClients(t *testing.T) {
 	old := &stale{}
 	r := newRig(t, func(c *Config) { old.Clients, c.Registry = c.Store, &registry{Clients: old} })
@@ -460,7 +460,7 @@ func TestStaleClients(t *testing.T) {
 	})
 }
 
-// frozen knows one client, whatever the store says.
+// frozen returns one client, whatever the store contains.
 type frozen struct{ c storage.Client }
 
 func (f *frozen) Client(context.Context, string) (storage.Client, error) { return f.c, nil }

@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestPE02RelatedOrigins: browsers read at the root of the origin where else passkeys may be used.
+// TestPE02RelatedOrigins checks that browsers can read the other origins for passkeys at the root
+// of the origin.
 func TestPE02RelatedOrigins(t *testing.T) {
 	r := newRig(t)
 	read := func(method, host string) *http.Response {
@@ -63,8 +64,8 @@ func TestSignInPolicyIsChecked(t *testing.T) {
 	}
 }
 
-// PE-02: a person whose only passkey is of the earlier host signs in at the new one, where the page
-// does not know who comes and the browser is asked for the passkeys of one host at a time.
+// PE-02: a user whose only passkey is for the previous host signs in at the new one. The page does
+// not know the user, and the browser is asked for the passkeys of one host at a time.
 func TestPE02SignInWithAPasskeyOfTheEarlierHost(t *testing.T) {
 	r := newRig(t, named)
 	a := r.authenticator()
@@ -93,7 +94,7 @@ func TestPE02SignInWithAPasskeyOfTheEarlierHost(t *testing.T) {
 	}
 }
 
-// PE-02, RU-13: a page offers no passkeys of an earlier host of which there are none.
+// PE-02, RU-13: a page does not offer passkeys of a previous host without any.
 func TestPE02NoEarlierHostWithoutPasskeys(t *testing.T) {
 	r := newRig(t, named, func(c *Config) { c.SignIn.PreviousHosts = []string{"old.example"} })
 	r.alice().addPasskey(r.authenticator())
@@ -103,7 +104,7 @@ func TestPE02NoEarlierHostWithoutPasskeys(t *testing.T) {
 	}
 }
 
-// madeFor has the only passkey of alice, which an authenticator holds, be of another host.
+// madeFor changes alice's only passkey, which an authenticator holds, to another host.
 func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
 	r.t.Helper()
 	u, err := r.store.UserByName(r.t.Context(), "alice")

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// signOutForm is what a page posts to sign out the person whom it shows.
+// signOutForm returns the sign-out form of a page.
 func (pg page) signOutForm(t *testing.T) url.Values {
 	t.Helper()
 	return url.Values{"step": {page{body: pg.body[strings.Index(pg.body, `action="/logout"`):]}.step(t)}}
 }
 
-// wantCurrent asks who is signed in, "" for no person.
+// wantCurrent checks which user is signed in, "" for none.
 func (p *person) wantCurrent(name string) {
 	p.t.Helper()
 	pg := p.get("/")
@@ -27,7 +27,7 @@ func (p *person) wantCurrent(name string) {
 	}
 }
 
-// AS-239: a page signs out the person whom it shows, also when another one has become the current one.
+// AS-239: a page signs out the user that it shows, even if another one has become current.
 func TestSignOutOfAPersonOfAPage(t *testing.T) {
 	alicesTab := func(t *testing.T, path string) (*person, url.Values) {
 		t.Helper()
@@ -79,7 +79,8 @@ func TestSignOutOfAPersonOfAPage(t *testing.T) {
 	})
 }
 
-// PE-10: a passkey that answers a page from before everything was stopped signs its person in no more.
+// PE-10: a passkey that answers a page from before all sessions were ended does not sign its user
+// in.
 func TestPasskeyPageFromBeforeAStop(t *testing.T) {
 	r := newRig(t, named)
 	p, key := r.person(), r.authenticator()
@@ -105,7 +106,8 @@ func TestPasskeyPageFromBeforeAStop(t *testing.T) {
 	}
 }
 
-// AS-239: the earlier session of a person who signs in a second time in a browser ends: no page would end it.
+// AS-239: if a user signs in again in a browser, the earlier session ends, because no page could
+// end it.
 func TestTheEarlierSessionOfAPerson(t *testing.T) {
 	r := newRig(t)
 	p, thief := r.person(), r.person()
@@ -117,7 +119,7 @@ func TestTheEarlierSessionOfAPerson(t *testing.T) {
 	thief.wantCurrent("")
 }
 
-// AS-239: the session of a person whom a sixth one pushes out of the browser ends.
+// AS-239: a session ends if a sixth user displaces it from the browser.
 func TestTheSixthPersonOfABrowser(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// Security M4: one client that fills a listener with requests whose bodies never come, and
-// fills each place that becomes free again, keeps no client out and ends no stream.
+// Security M4: a client that fills a listener with requests whose bodies never come, and fills each
+// free place again, keeps no client out and ends no stream.
 func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 	for _, tt := range []struct {
 		name, honest string
@@ -25,8 +25,8 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 		pause        time.Duration // of the attacker between two connections for one place
 	}{
 		{"another network", "127.0.1.1", 8, 2 * time.Millisecond},
-		// There only its youth protects the newcomer, and with few places it ages fast: 32 that
-		// come back twice a second leave a slow machine many seconds.
+		// Only its short wait protects a new connection here, and with few places that is soon
+		// over: with 32 that return twice a second, a slow machine has many seconds.
 		{"another address of the network", "127.0.0.2", 32, time.Second / 2},
 		{"the same address", "127.0.0.1", 32, time.Second / 2},
 	} {
@@ -64,7 +64,7 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 			go func() { _ = s.Serve(l) }()
 			defer s.Close()
 
-			// The stream is of the attacker's address: no other client may end it.
+			// The stream comes from the attacker's address: no other client may end it.
 			stream, err := http.Post("http://"+l.Addr().String()+"/stream", "text/plain", strings.NewReader("x"))
 			if err != nil {
 				t.Fatal(err)
@@ -130,8 +130,7 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// With HTTP/2 a connection has many requests: it can be given up while it waits for bodies
-// only.
+// With HTTP/2 a connection has many requests: it can be closed only while it waits for bodies.
 func TestWaitingWithHTTP2(t *testing.T) {
 	release, body := make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()
@@ -181,7 +180,7 @@ func TestWaitingWithHTTP2(t *testing.T) {
 	settled("nothing", 0, 0, 1)
 }
 
-// A client behind a declared proxy is not counted with the other clients of that proxy.
+// A client behind a declared proxy is not counted together with the proxy's other clients.
 func TestConnectionsOfProxiesCountAlone(t *testing.T) {
 	c := newConnections(3, TrustedProxies{netip.MustParsePrefix("192.0.2.0/24")})
 	var conns []*fromConn
@@ -201,7 +200,7 @@ func TestConnectionsOfProxiesCountAlone(t *testing.T) {
 	}
 }
 
-// Security M4: of a connection that is closed nothing is kept, whatever it was doing.
+// Security M4: no state of a closed connection is kept, whatever it was doing.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
 	c := newConnections(8, nil)
 	for i, states := range [][]http.ConnState{

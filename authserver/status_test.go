@@ -134,9 +134,9 @@ func TestStatusListsOfStrangers(t *testing.T) {
 	}
 }
 
-// Operations L: behind a balancer a resource server asks another replica each time. It gets the
-// same bytes for as long as nothing has changed, also from one whose clock differs a little,
-// and after a change of the grants or of the signing key.
+// Operations L: behind a load balancer a resource server asks another replica each time. It gets
+// the same bytes while nothing changes, even if the clocks differ a little, and after a change of
+// the grants or of the signing key.
 func TestStatusListsOfReplicas(t *testing.T) {
 	one := newRig(t)
 	two, err := New(t.Context(), Config{
@@ -190,8 +190,8 @@ func TestStatusListsOfReplicas(t *testing.T) {
 	same("in the next window")
 }
 
-// A list with a life that is half over is made again, each list at another time: else all of
-// them change for every resource server at once.
+// A list is created again when half of its life is over, each list at another time: otherwise all
+// lists would change for every resource server at once.
 func TestStatusWindows(t *testing.T) {
 	l := &statusLists{ttl: 7 * time.Second}
 	begins := map[time.Time]int{}
@@ -213,7 +213,7 @@ func TestStatusWindows(t *testing.T) {
 	}
 }
 
-// As many lists are kept as fit, and a copy that is kept is not signed again.
+// As many lists are cached as fit, and a cached copy is not signed again.
 func TestStatusShelf(t *testing.T) {
 	r := newRig(t)
 	first := map[int64]*statusList{}
@@ -246,7 +246,7 @@ func TestStatusShelf(t *testing.T) {
 	}
 }
 
-// A cache weakens a tag when it compresses, and asks with several.
+// A cache weakens a tag when it compresses, and sends several tags.
 func TestStatusOfACache(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
-// stolen is a browser with a session of alice in which nothing was proved: her phone let it in.
+// stolen returns a browser with a session of alice without authentication: her phone approved it.
 func (r *rig) stolen(alice *person) *person {
 	r.t.Helper()
 	thief := r.person()
@@ -23,14 +23,15 @@ func (r *rig) stolen(alice *person) *person {
 	return thief
 }
 
-// notices posts an act of the page about what has changed.
+// notices posts an action of the notices page.
 func (p *person) notices(act string) page {
 	p.t.Helper()
 	return p.post("/account/notices",
 		url.Values{"step": {formStep(p.t, p.get("/account/notices"), "/account/notices")}, "act": {act}})
 }
 
-// connectionAct posts an act on the one connection of the account page, and returns the answer.
+// connectionAct posts an action on the one connection of the account page, and returns the
+// response.
 func (p *person) connectionAct(act string) page {
 	p.t.Helper()
 	pg := p.get("/account")
@@ -39,8 +40,8 @@ func (p *person) connectionAct(act string) page {
 	})
 }
 
-// PE-04: who has a session, and has proved nothing in it, hides nothing from its person, gives no access
-// back and keeps the person neither out of the account nor from recovering it.
+// PE-04: someone with a session, but without authentication in it, cannot hide notices from its
+// user or restore access. They cannot lock the user out of the account or stop its recovery.
 func TestStolenSession(t *testing.T) {
 	t.Run("PE-04 what tells of a sign-in is not marked as seen by its browser", func(t *testing.T) {
 		r := newRig(t)
@@ -81,7 +82,7 @@ func TestStolenSession(t *testing.T) {
 		alice.get("/account").has(t, http.StatusOK, `value="resume"`)
 		alice.connectionAct("resume")
 		alice.get("/account").has(t, http.StatusOK, "A paused application may use your account again")
-		thief.connectionAct("pause").leads(t, "/account?done=") // to take access away needs no proof
+		thief.connectionAct("pause").leads(t, "/account?done=") // revoking access needs no authentication
 	})
 	t.Run("PE-09 nor is a person thrown out who has just proved who they are", func(t *testing.T) {
 		r := newRig(t)
@@ -102,14 +103,14 @@ func TestStolenSession(t *testing.T) {
 		thief.post("/account/sign-ins", url.Values{
 			"step": {formStep(t, thief.get("/account"), "/account/sign-ins")}, "act": {"end-others"},
 		}).leads(t, "/prove?to=")
-		r.advance(time.Hour) // and ends the session of the thief without a proof
+		r.advance(time.Hour) // and ends the session of the thief without authentication
 		if pg := alice.account("sign-ins", "act", "end-others"); thief.signedIn() || !alice.signedIn() {
 			t.Errorf("the thief is still signed in: %d %.300s", pg.status, pg.body)
 		}
 	})
 }
 
-// PE-04: one change of the password is told once, and another name of a way is told with both names.
+// PE-04: a changed password is notified once, and a renamed method with both names.
 func TestChangesAreToldOnce(t *testing.T) {
 	r := newRig(t, named)
 	p := r.alice()
@@ -117,7 +118,7 @@ func TestChangesAreToldOnce(t *testing.T) {
 	if pg := p.change("way", "rename", "name", "Phone of Anna"); pg.status != http.StatusSeeOther {
 		t.Fatalf("got %d", pg.status)
 	}
-	p.change("way", "rename", "name", "Phone of Anna") // as before: no change
+	p.change("way", "rename", "name", "Phone of Anna") // unchanged
 	p.post("/account/password", url.Values{
 		"step": {p.get("/account/password").step(t)}, "password": {"a better horse battery"},
 	})
@@ -141,8 +142,8 @@ func TestChangesAreToldOnce(t *testing.T) {
 	p.get("/account").has(t, http.StatusOK, "A way to sign in was given another name")
 }
 
-// PE-05: where a second factor is required, who has none enrols one before anything else; until then a
-// session by a password gives nothing away.
+// PE-05: if a second factor is required, users without one add it before anything else; until then
+// a session with a password gives no access to others.
 func TestEnrolmentComesFirst(t *testing.T) {
 	r := newRig(t, named)
 	alice := r.person()
@@ -177,7 +178,7 @@ func TestEnrolmentComesFirst(t *testing.T) {
 	})
 }
 
-// PE-05: also when a provider has signed the person in, who goes to the account page.
+// PE-05: also if the user signed in at a provider and opens the account page.
 func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
 	r, f := delegated(t, func(c *Config) { c.SignIn.SecondFactor = "required" })
 	p := r.person()
@@ -193,8 +194,8 @@ func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
 	})
 }
 
-// PE-03, PE-04, PE-10: by the steps of docs/people.md a person takes an account back from another one who
-// knows the password, has recovery codes, a passkey, a sign-in and an application of their own in it.
+// PE-03, PE-04, PE-10: with the steps of docs/people.md, a user takes an account back from someone
+// who knows the password, and has recovery codes, a passkey, a session and an application in it.
 func TestAnAccountIsTakenBack(t *testing.T) {
 	r := newRig(t, named)
 	thief, theirs, mine := r.person(), r.authenticator(), r.authenticator()
@@ -202,7 +203,7 @@ func TestAnAccountIsTakenBack(t *testing.T) {
 	thief.addPasskey(theirs)
 	codes := recoveryCode.FindAllStringSubmatch(thief.post("/account/recovery",
 		url.Values{"step": {thief.get("/account/recovery").step(t)}}).body, -1)
-	r.advance(time.Hour) // the proof of the thief is too old for a change
+	r.advance(time.Hour) // the authentication of the thief is too old for a change
 	alice := r.person()
 	alice.post("/login/recovery", url.Values{
 		"step": {alice.get("/login").step(t)}, "username": {"alice"}, "recovery": {codes[0][1]},
@@ -210,7 +211,7 @@ func TestAnAccountIsTakenBack(t *testing.T) {
 	before := wayForm.FindAllStringSubmatch(alice.get("/account").body, -1)
 	alice.account("sign-ins", "act", "end-others")
 	alice.addPasskey(mine)
-	for _, way := range before { // all but the one that was added just now
+	for _, way := range before { // all except the newly added one
 		alice.change(way[1], "remove").leads(t, "/account#ways")
 	}
 	asked := alice.account("stop", "act", "stop-all")

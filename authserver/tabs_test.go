@@ -25,8 +25,8 @@ func (r *rig) together(paths ...string) (*person, []page) {
 	return p, pages
 }
 
-// TestTabsOpenedTogether: a desktop client opens a tab for each of its MCP servers, and a browser that
-// starts opens those of the day before.
+// TestTabsOpenedTogether checks a desktop client that opens a tab for each of its MCP servers, and
+// a browser that restores the tabs of the previous day.
 func TestTabsOpenedTogether(t *testing.T) {
 	authorize := func(change ...string) string { return "/authorize?" + authorizeQuery(change...).Encode() }
 	t.Run("RU-03 password", func(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// AS-239 PE-08: of three accounts in one browser, of which one has ended, the other two are offered, and
-// the client learns of none.
+// AS-239 PE-08: if one of three accounts in a browser has ended, the other two are offered, and the
+// client learns of none.
 func TestAccountsInOneBrowser(t *testing.T) {
 	r := twoPeople(t)
 	if _, err := r.Users().Create(t.Context(), "carol", bobsPassword, false); err != nil {
@@ -49,7 +49,7 @@ func TestAccountsInOneBrowser(t *testing.T) {
 	if pg := ask("login_hint", "CAROL"); !pg.asks("carol") {
 		t.Errorf("the current one: got %d %.600s", pg.status, pg.body)
 	}
-	// The page from before offers the session that has ended. It signs in nobody, and brings nobody back.
+	// The old page offers the session that has ended. It signs in no user, and restores none.
 	to := p.post("/choose", url.Values{"step": {accounts(open)["bob"]}}).header.Get("Location")
 	pg := p.get(to)
 	if pg.asks("bob") || pg.asks("alice") || pg.asks("carol") {

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// through signs a person in at a provider from a page that offers it, and returns where they come to.
+// through signs a user in at a provider from a page that offers it, and returns the page that they
+// come to.
 func (p *person) through(t *testing.T, provider, label, path string) page {
 	t.Helper()
 	for _, form := range strings.Split(p.get(path).body, "<form")[1:] {
@@ -27,7 +28,7 @@ func (p *person) through(t *testing.T, provider, label, path string) page {
 	return page{}
 }
 
-// A person who signs in at a provider on the way to a code goes on with it.
+// A user who signs in at a provider on the way to a code continues with it.
 func TestCodesThroughAProvider(t *testing.T) {
 	r, _ := delegated(t)
 	tv := storage.Client{ID: "tv", Name: "A TV", GrantTypes: []string{oauth.GrantDeviceCode}, AuthMethod: "none",
@@ -67,7 +68,7 @@ func TestCodesThroughAProvider(t *testing.T) {
 	})
 }
 
-// With passwords off, none proves anything and none can be set.
+// If passwords are disabled, they cannot authenticate and cannot be set.
 func TestNoPasswords(t *testing.T) {
 	r, _ := delegated(t, named, func(c *Config) { c.NoLocalLogin = true })
 	p := r.person()
@@ -88,7 +89,8 @@ func TestNoPasswords(t *testing.T) {
 	if u, err = r.store.UserByName(t.Context(), u.Name); err != nil || u.PasswordHash != "" {
 		t.Errorf("got %+v, %v", u, err)
 	}
-	// One that was set before they were turned off is wrong everywhere, so that no answer says whether it is right.
+	// A password from before they were disabled is wrong everywhere, so that no response reveals
+	// whether it is right.
 	if err := r.users.SetPassword(t.Context(), u.Name, belongingPassword, true); err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func concurrently(n int, call func() int) (won int) {
 	return won
 }
 
-// unread is a web of documents that the server has not read yet.
+// unread finds no documents that were read.
 type unread struct{}
 
 func (unread) Fetch(context.Context, string) (storage.Client, error) {
@@ -183,8 +183,8 @@ func (unread) Fetch(context.Context, string) (storage.Client, error) {
 }
 func (unread) Vouched(storage.Client) bool { return false }
 
-// TestUnreadDocument: after the database was lost, a client that is identified by a
-// document has lost its grant and not its registration.
+// TestUnreadDocument checks that after the loss of the database, a client with a metadata document
+// has lost its grant but not its registration.
 func TestUnreadDocument(t *testing.T) {
 	p := newRig(t, func(c *Config) { c.Registry = &registry{Clients: c.Store, Documents: unread{}} }).person()
 	for grant, want := range map[string]string{
@@ -200,8 +200,8 @@ func TestUnreadDocument(t *testing.T) {
 	}
 }
 
-// verified checks an access token with nothing but the published keys, as any
-// resource server would, and returns its claims.
+// verified checks an access token with only the published keys, like any resource server, and
+// returns its claims.
 func (r *rig) verified(t *testing.T, token string) (claims oauth.AccessTokenClaims) {
 	t.Helper()
 	var set jose.JSONWebKeySet

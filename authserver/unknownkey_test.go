@@ -28,8 +28,8 @@ func (k *keysAway) Keys(ctx context.Context, now time.Time) ([]storage.SigningKe
 	return k.Store.Keys(ctx, now)
 }
 
-// A token of a key that this replica has not read yet, while it cannot read it: nothing is known of the token, so that
-// it is not said to be inactive, and its revocation not to be done.
+// A replica gets a token with a key that it cannot read yet. It knows nothing about the token, so
+// it must not report it as inactive, or its revocation as done.
 func TestTokenOfUnknownKeyWhileStoreIsAway(t *testing.T) {
 	store := &keysAway{}
 	r := newRig(t, func(c *Config) {
@@ -42,7 +42,7 @@ func TestTokenOfUnknownKeyWhileStoreIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.RevokeAll(t.Context()); err != nil { // its new key signs at once
+	if err := other.RevokeAll(t.Context()); err != nil { // its new key signs immediately
 		t.Fatal(err)
 	}
 	token, err := other.Sign(t.Context(), oauth.AccessTokenType, claims)
@@ -67,7 +67,7 @@ func TestTokenOfUnknownKeyWhileStoreIsAway(t *testing.T) {
 	machine := []string{"Authorization", basic("machine", testSecret)}
 	store.away.Store(true)
 	r.advance(time.Second)
-	for range 2 { // the second is not asked for again so soon
+	for range 2 { // the second is not read again so soon
 		out, status := send("/revoke")
 		wantError(t, status, out, http.StatusServiceUnavailable, oauth.TemporarilyUnavailable)
 		out, status = send("/introspect", machine...)

@@ -16,15 +16,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 )
 
-// named gives the server of a rig a host name, without which there are no passkeys.
+// named gives the server of a rig a host name, which passkeys require.
 func named(c *Config) { c.Issuer = strings.Replace(c.Issuer, "127.0.0.1", "localhost", 1) }
 
-// authenticator is one in a browser that shows the pages of a rig.
+// authenticator returns an authenticator in a browser that shows the pages of a rig.
 func (r *rig) authenticator() *authkit.Authenticator { return authkit.New(r.as.Issuer) }
 
 const alicesPassword = "correct horse battery"
 
-// enter signs alice in with her password, and returns the answer.
+// enter signs alice in with her password, and returns the response.
 func (p *person) enter() page {
 	p.t.Helper()
 	return p.post("/login",
@@ -49,7 +49,7 @@ func (p *person) signedIn() bool {
 var passkeyForm = regexp.MustCompile(`(?s)<form[^>]*data-passkey="[a-z]+"[^>]*>.*?</form>`)
 var optionsField = regexp.MustCompile(`data-options="([^"]*)"`)
 
-// asked is the form of a page that a passkey fills in, and the options for it.
+// asked returns the form of a page for a passkey, and the options for it.
 func (pg page) asked(t *testing.T) (step string, options []byte) {
 	t.Helper()
 	form := page{body: passkeyForm.FindString(pg.body)}
@@ -71,7 +71,7 @@ func (p *person) addPasskey(a *authkit.Authenticator) page {
 	return p.post("/account/passkey", url.Values{"step": {step}, "credential": {string(made)}, "name": {"Phone"}})
 }
 
-// answered is what a passkey answers to a page.
+// answered returns a passkey's answer to a page.
 func (p *person) answered(pg page, a *authkit.Authenticator) url.Values {
 	p.t.Helper()
 	step, options := pg.asked(p.t)
@@ -110,7 +110,7 @@ func (r *rig) code(secret string) string {
 	return code
 }
 
-// has fails the test unless a page has a status and says something.
+// has fails the test unless a page has a status and contains a text.
 func (pg page) has(t *testing.T, status int, words string) {
 	t.Helper()
 	if pg.status != status || !strings.Contains(pg.body, words) {
@@ -118,7 +118,7 @@ func (pg page) has(t *testing.T, status int, words string) {
 	}
 }
 
-// leads fails the test unless a page sends the browser to an address that begins so.
+// leads fails the test unless a page redirects to an address with a prefix.
 func (pg page) leads(t *testing.T, to string) {
 	t.Helper()
 	if got := pg.header.Get("Location"); pg.status != http.StatusSeeOther || !strings.HasPrefix(got, to) {
@@ -129,7 +129,7 @@ func (pg page) leads(t *testing.T, to string) {
 func TestPasskeySignIn(t *testing.T) {
 	r := newRig(t, named)
 	a, alice := r.authenticator(), r.alice()
-	alice.addPasskey(a).has(t, http.StatusOK, "Make recovery codes") // PE-03: a second way is proposed
+	alice.addPasskey(a).has(t, http.StatusOK, "Make recovery codes") // PE-03: a second method is suggested
 	t.Run("a passkey is all that a person needs, without a name", func(t *testing.T) {
 		p := r.person()
 		pg := p.get("/authorize?" + authorizeQuery().Encode())
@@ -230,7 +230,7 @@ func TestPasskeySignIn(t *testing.T) {
 	})
 }
 
-// PE-01: where passkeys cannot work, they are not offered, and the person reads why.
+// PE-01: where passkeys cannot work, they are not offered, and the page gives the reason.
 func TestPasskeysAreNotOffered(t *testing.T) {
 	r := newRig(t)
 	p := r.alice()
@@ -341,7 +341,7 @@ func TestSecondFactor(t *testing.T) {
 	})
 }
 
-// TestFreshProof: PE-04, a stolen session cannot add a way in.
+// TestFreshProof checks that a stolen session cannot add an authentication method (PE-04).
 func TestFreshProof(t *testing.T) {
 	r := newRig(t, named)
 	a, p := r.authenticator(), r.alice()
@@ -420,7 +420,7 @@ func TestFreshProof(t *testing.T) {
 	})
 }
 
-// loginStep is the sealed state of a login page for a browser that is signed in already.
+// loginStep returns the sealed state of a login page for a browser that is signed in.
 func (r *rig) loginStep(p *person) string {
 	r.t.Helper()
 	return p.get("/authorize?" + authorizeQuery("prompt", "login").Encode()).step(r.t)
@@ -428,7 +428,7 @@ func (r *rig) loginStep(p *person) string {
 
 var wayForm = regexp.MustCompile(`(?s)<li data-credential="([^"]+)">.*?name="step" value="([^"]+)"`)
 
-// change posts a form of the list of ways.
+// change posts a form of the list of methods.
 func (p *person) change(id, act string, more ...string) page {
 	p.t.Helper()
 	for _, m := range wayForm.FindAllStringSubmatch(p.get("/account").body, -1) {
@@ -557,7 +557,8 @@ func TestNewPassword(t *testing.T) {
 	}
 }
 
-// TestRequired: where two factors are required, a session with one is not enough for a code.
+// TestRequired checks that if two factors are required, a session with one is not enough for a
+// code.
 func TestRequired(t *testing.T) {
 	r := newRig(t, named)
 	old := r.alice() // signed in before they were required
@@ -600,8 +601,8 @@ func TestRequired(t *testing.T) {
 	})
 }
 
-// EN-03: the changes of one account are bounded, since each writes to the log and sends a letter. Another account
-// is not affected, nor is what only takes access away.
+// EN-03: changes of one account are limited, because each writes to the log and sends a mail.
+// Another account is not affected, nor are actions that only revoke access.
 func TestChangesAreBounded(t *testing.T) {
 	r := newRig(t, named)
 	p := r.alice()

@@ -37,8 +37,8 @@ type DeviceForm struct {
 	UserID string       `json:"u"`
 }
 
-// Fill shows the form for a code, filled with the code of a link. It does not look the code up (RFC
-// 8628 §3.3.1).
+// Fill shows the form for a code, filled with the code of a link. It does not look the code up
+// (RFC 8628 §3.3.1).
 func (d *Devices) Fill(ctx context.Context, linked string, token storage.Hash) Step {
 	code := device.Show(device.Read(linked))
 	if code == "" {

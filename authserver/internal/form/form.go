@@ -63,8 +63,8 @@ func (p Params) Resources() []string {
 	return out
 }
 
-// MaxAge returns the maximum age of the user's authentication (OpenID Connect Core §3.1.2.1, RFC
-// 9470 §4). ok is false if the request has none. A value that is not a number is refused: if it
+// MaxAge returns the maximum age of the user's authentication (OpenID Connect Core §3.1.2.1,
+// RFC 9470 §4). ok is false if the request has none. A value that is not a number is refused: if it
 // were ignored, the client would get a token without the authentication that it requested.
 func (p Params) MaxAge() (age time.Duration, ok bool, err error) {
 	value := p.Get("max_age")
