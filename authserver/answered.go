@@ -12,8 +12,8 @@ import (
 // Answered describes an answered request for Config.Answered. The caller cannot influence its
 // texts.
 type Answered struct {
-	// Endpoint is one of authorize, token, introspect, revoke, register, par, device_authorization, jwks,
-	// status_list, metadata, events, health and pages.
+	// Endpoint is one of authorize, token, introspect, revoke, register, par, device_authorization,
+	// jwks, status_list, metadata, events, health and pages.
 	Endpoint string
 	Status   int
 	Took     time.Duration

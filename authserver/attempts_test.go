@@ -269,8 +269,8 @@ func TestFoundByReference(t *testing.T) {
 	}
 }
 
-// TestAttemptsHoldNoSecret plants marks in each field of each request, and checks that none is
-// stored.
+// TestAttemptsHoldNoSecret plants marks in each field of each request, and checks that no attempt
+// contains them.
 func TestAttemptsHoldNoSecret(t *testing.T) {
 	const mark = "PLANTED-"
 	planted := url.Values{}

@@ -50,8 +50,8 @@ func (p *providerPages) turnIntoGet(w http.ResponseWriter, r *http.Request, prov
 }
 
 // responseOnly drops parameters that do not belong to an authorization response, and a repeated
-// state. The delegation refuses other repeated parameters (RFC 6749 §3.1): an error must not be
-// lost beside a code.
+// state. The delegation refuses other repeated parameters (RFC 6749 §3.1): an error next to a code
+// must not be lost.
 func responseOnly(values url.Values) url.Values {
 	out := url.Values{}
 	for _, k := range responseParams {

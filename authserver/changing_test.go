@@ -70,8 +70,8 @@ func (a *asker) press(verdict string) {
 	a.heard(a.post("/consent", url.Values{"step": {consentStep(a.t, q.page)}, "decision": {verdict}}), verdict, q)
 }
 
-// heard checks an answer against the one rule: a redirect URI gets only what the user was shown for
-// it, for the unchanged client.
+// heard checks an answer against the one rule: a redirect URI gets only the contents of its page,
+// for the unchanged client.
 func (a *asker) heard(pg page, verdict string, before ...question) {
 	a.t.Helper()
 	now := a.client.Material()
@@ -168,7 +168,7 @@ func TestConsentUnderParallelChanges(t *testing.T) {
 				pg := p.get("/authorize?" + query)
 				m := fullAddress.FindStringSubmatch(pg.body)
 				if m == nil || !strings.Contains(pg.body, `value="approve"`) {
-					continue // it changed too often: a page says so
+					continue // it changed too often, and a page reports that
 				}
 				pg = p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}})
 				if to, _, _ := strings.Cut(pg.header.Get("Location"), "?"); to != "" &&

@@ -93,7 +93,7 @@ func TestClaim(t *testing.T) {
 				t.Errorf("decision %q: %d", verdict, pg.status)
 			}
 		}
-		p.get("/") // the same person signs in again: another session
+		p.get("/") // the same user signs in again: another session
 		before := sessionCookie(p)
 		p.login(authorizeQuery("prompt", "login"))
 		if sessionCookie(p) == before {

@@ -97,7 +97,7 @@ func TestClearanceAfterConsent(t *testing.T) {
 		}
 	})
 	t.Run("RS-217: a denial on a page that is older than the approval is told, and gets no code", func(t *testing.T) {
-		for _, prompt := range []string{"", "consent"} { // the page alone, and after the consent page
+		for _, prompt := range []string{"", "consent"} { // only the page, and the page after the consent page
 			form := demandForm(token, "tool", "stale"+prompt)
 			path, query := p.stepUp(form, "prompt", prompt)
 			pg := p.get("/authorize?" + query.Encode())

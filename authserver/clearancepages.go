@@ -104,7 +104,7 @@ func (p *clearancePages) ask(
 	q, err := p.desk.Look(r.Context(), f.ID, v)
 	f.Other = errors.Is(err, clearance.ErrOther)
 	switch {
-	case f.Query != "" && errors.Is(err, clearance.ErrNone): // an approval that has just ended does not fail the request
+	case f.Query != "" && errors.Is(err, clearance.ErrNone): // an ended approval does not fail the request
 		p.goOn(w, r, f)
 		return
 	case !f.Other && (err != nil || q.State != storage.ClearanceWaits):
@@ -177,7 +177,7 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 		to = entry.Destination{Query: f.Query}
 	}
 	c, err := p.desk.Decide(r.Context(), f.ID, v, verdict == "approve")
-	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // an old page: the request does not continue
+	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // an old page: do not continue
 		p.over(w, r, http.StatusOK, web.ClearanceLate)
 		return
 	}

@@ -20,7 +20,8 @@ func (p *person) answerAccount(pg page, decision string, more ...string) page {
 	return p.post("/consent", form)
 }
 
-// namesAccount fails the test unless a page names the account. The client must have received nothing yet.
+// namesAccount fails the test unless a page names the account. The client must have received
+// nothing yet.
 func namesAccount(t *testing.T, pg page, account string) {
 	t.Helper()
 	csp := pg.header.Get("Content-Security-Policy")
@@ -32,7 +33,7 @@ func namesAccount(t *testing.T, pg page, account string) {
 }
 
 // TestAccountIsNamed checks that a page names the account before an application gets it, at the
-// first and at a second connection, and lets the user choose another (RU-15).
+// first and at a second connection (RU-15). The user can choose another account there.
 func TestAccountIsNamed(t *testing.T) {
 	r, f := delegated(t, func(c *Config) { c.NoLocalLogin = true })
 	f.list = f.list[:1]

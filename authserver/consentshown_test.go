@@ -10,7 +10,7 @@ import (
 )
 
 // TestConsentSaysWhatWasShown checks that the audit entry of an approval contains the texts of its
-// page (OB-04, OB-05). The entry of a reused approval says so, and has no texts.
+// page (OB-04, OB-05). The entry of a reused approval is marked as such, and has no texts.
 func TestConsentSaysWhatWasShown(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

@@ -29,7 +29,7 @@ type providers struct {
 	trips      map[string]delegation.Request
 	departed   []delegation.Request
 	departErr  error
-	returnErr  error // beside a known trip
+	returnErr  error // with a known trip
 	takeErr    error // before the trip is known
 	person     string
 	returns    int

@@ -129,7 +129,7 @@ func TestAuthorizationBaseURL(t *testing.T) {
 	const base, mcp = "https://auth.example.com", "https://auth.example.com/mcp"
 	mux := http.NewServeMux()
 	as.Register(mux)
-	mux.Handle("/mcp", http.NotFoundHandler()) // beside the MCP server
+	mux.Handle("/mcp", http.NotFoundHandler()) // next to the MCP server
 	for _, path := range []string{"", "/register", "/token", "/authorize"} {
 		location := strings.TrimSuffix(mcp, "/mcp") + path
 		if path == "" {

@@ -159,8 +159,9 @@ func from(of string) []string {
 	return []string{"X-Forwarded-For", fmt.Sprintf("%d.%d.%d.1", 20+h[0]%100, h[1], h[2])}
 }
 
-// TestPE08Enumeration checks that neither a response nor its work, in verbs of the store, tells a
-// stranger who has an account, and with which authentication methods.
+// TestPE08Enumeration checks that responses do not tell a stranger who has an account or which
+// authentication methods it has. The work for a response, in verbs of the store, does not tell it
+// either.
 func TestPE08Enumeration(t *testing.T) {
 	c := newTown(t)
 	form := func(t *testing.T, at, to, field, value string) func(*testing.T, string) func() page {
@@ -218,7 +219,8 @@ func TestPE08Enumeration(t *testing.T) {
 	t.Run("codes of devices", func(t *testing.T) { deviceCodesAlike(t, c) })
 }
 
-// resets counts the finished password resets: each sends a letter or records an audit event with the reason.
+// resets counts the finished password resets: each sends a mail or records an audit event with the
+// reason.
 func (c *town) resets() int {
 	return c.mail.count("Choose a new password") + strings.Count(c.log.String(), `"event":"`+audit.LinkRefused+`"`)
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestForgedForms checks that a form of another site is refused because of the browser's
-// Sec-Fetch-Site header (or Origin without it), and because of the state that is sealed for one
-// browser. Each is sufficient alone.
+// TestForgedForms checks that a form of another site is refused in two ways. The browser's
+// Sec-Fetch-Site header (or Origin without it) shows it, and the state is sealed for one browser.
+// Each is sufficient without the other.
 func TestForgedForms(t *testing.T) {
 	r := newRig(t)
 	ours := r.http.URL

@@ -46,8 +46,8 @@ func TestPagesHaveAHost(t *testing.T) {
 	}
 }
 
-// TestForeignHosts checks that a request for an unknown host names it in the response, in its log
-// line, and in a limited number of warnings with the key to set (RU-16).
+// TestForeignHosts checks that a request for an unknown host names it in the response and in its
+// log line (RU-16). A limited number of warnings contains the setting to change.
 func TestForeignHosts(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Issuer = "https://abc-12.tunnel.example" })
 	h := r.Handler()

@@ -367,7 +367,7 @@ func pathOf(t *testing.T, link string) string {
 	return u.Path
 }
 
-// letters is a mail server.
+// letters is a mail server for tests.
 type letters struct {
 	mu   sync.Mutex
 	sent map[string][]string // links by subject

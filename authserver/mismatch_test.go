@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMismatch checks that a resource or scope that a guard requests and this server does not know
-// is in the log with both names, and on the page (issue 11, 4.1).
+// TestMismatch checks that the log and the page show a resource or scope that a guard requests and
+// this server does not know (issue 11, 4.1). The log contains both names.
 func TestMismatch(t *testing.T) {
 	r := newRig(t)
 	t.Run("a resource that is not known", func(t *testing.T) {

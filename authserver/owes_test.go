@@ -168,7 +168,7 @@ func TestACodeProvesNothingForABrowserLetInElsewhere(t *testing.T) {
 		has(t, http.StatusUnauthorized, "not right")
 	thief.get("/account/passkey").leads(t, "/prove?to=")
 	pg = thief.post("/prove", url.Values{"step": {asked.step(t)}, "password": {alicesPassword}})
-	pg.has(t, http.StatusOK, `name="code"`) // the password alone is not enough either
+	pg.has(t, http.StatusOK, `name="code"`) // the password is not enough either
 	pg = thief.post("/login/second", url.Values{"step": {pg.step(t)}, "code": {r.code(secret)}})
 	pg.leads(t, "/account/passkey")
 	thief.get("/account/passkey").has(t, http.StatusOK, "passkey")

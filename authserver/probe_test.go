@@ -38,7 +38,7 @@ func TestReadyMeansWritable(t *testing.T) {
 	r := newRig(t, func(c *Config) { store = &readOnly{Store: c.Store}; c.Store = store })
 	r.probe.now = r.now
 	ask := func() int { return r.person().get("/readyz").status }
-	ready := func() { // the store may take longer than the second of the probe, which does not repeat a check
+	ready := func() { // the store may need longer than the probe waits; asks until it answers
 		t.Helper()
 		wait.Success(t, "the server is ready", func() error {
 			if got := ask(); got != http.StatusOK {

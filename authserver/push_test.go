@@ -148,7 +148,7 @@ func TestAS242PushedRequestsAreUsedOnce(t *testing.T) {
 		p.bring(uri)
 		wantPushedGone(t, other.open("app", uri))
 		wantPushedGone(t, other.get("/authorize?"+query.Encode()))
-		r.advance(61 * time.Second) // the person takes their time
+		r.advance(61 * time.Second) // the user takes their time
 		wantPushedGone(t, p.open("app", uri))
 		if code := p.approve(query).Get("code"); code == "" {
 			t.Error("the person who took their time got no code")
@@ -156,7 +156,7 @@ func TestAS242PushedRequestsAreUsedOnce(t *testing.T) {
 	})
 	t.Run("AS-242 a request makes one code, whatever the browser does", func(t *testing.T) {
 		p := newRig(t).person()
-		p.signIn() // from now on the person need not be asked
+		p.signIn() // from now on the user need not be asked
 		query := p.bring(p.reference(authorizeQuery()))
 		first := responseOf(t, p.get("/authorize?"+query.Encode())).Get("code")
 		again := responseOf(t, p.get("/authorize?"+query.Encode())).Get("code")

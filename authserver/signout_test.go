@@ -79,7 +79,7 @@ func TestSignOutOfAPersonOfAPage(t *testing.T) {
 	})
 }
 
-// PE-10: a passkey that answers a page from before all sessions were ended does not sign its user
+// PE-10: a passkey that answers an old page after all sessions were ended does not sign its user
 // in.
 func TestPasskeyPageFromBeforeAStop(t *testing.T) {
 	r := newRig(t, named)

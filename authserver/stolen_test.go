@@ -194,8 +194,8 @@ func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
 	})
 }
 
-// PE-03, PE-04, PE-10: with the steps of docs/people.md, a user takes an account back from someone
-// who knows the password, and has recovery codes, a passkey, a session and an application in it.
+// PE-03, PE-04, PE-10: with the steps of docs/people.md, a user takes an account back. Someone else
+// knows the password, and has recovery codes, a passkey, a session and an application in it.
 func TestAnAccountIsTakenBack(t *testing.T) {
 	r := newRig(t, named)
 	thief, theirs, mine := r.person(), r.authenticator(), r.authenticator()
@@ -219,7 +219,7 @@ func TestAnAccountIsTakenBack(t *testing.T) {
 		"step": {formStep(t, asked, "/account/stop")}, "act": {"stop-all"},
 	}).has(t, http.StatusOK, "signed out")
 
-	r.advance(time.Second) // what began by then was stopped
+	r.advance(time.Second) // sign-ins that began until then were ended
 	if thief.signedIn() || r.introspected(thief, out["access_token"])["active"] != false {
 		t.Error("the other person, or their application, is still in")
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// together returns a browser that has opened several pages at once: none of the requests had a cookie.
+// together returns a browser that has opened several pages at once: none of the requests had a
+// cookie.
 func (r *rig) together(paths ...string) (*person, []page) {
 	r.t.Helper()
 	p, pages := r.person(), []page(nil)

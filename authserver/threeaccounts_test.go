@@ -55,7 +55,7 @@ func TestAccountsInOneBrowser(t *testing.T) {
 	if pg.asks("bob") || pg.asks("alice") || pg.asks("carol") {
 		t.Fatalf("an ended session was chosen: %d %.600s", pg.status, pg.body)
 	}
-	p.advance(time.Millisecond) // what was stopped is older
+	p.advance(time.Millisecond) // the new session must be later than the ended ones
 	p.signInAs(pg, "bob", bobsPassword)
 	want("bob is back", ask("prompt", "select_account"), "alice", "bob", "carol")
 }

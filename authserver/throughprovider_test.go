@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// through signs a user in at a provider from a page that offers it, and returns the page that they
-// come to.
+// through signs a user in at a provider from a page that offers it, and returns the page after
+// that.
 func (p *person) through(t *testing.T, provider, label, path string) page {
 	t.Helper()
 	for _, form := range strings.Split(p.get(path).body, "<form")[1:] {
@@ -89,8 +89,8 @@ func TestNoPasswords(t *testing.T) {
 	if u, err = r.store.UserByName(t.Context(), u.Name); err != nil || u.PasswordHash != "" {
 		t.Errorf("got %+v, %v", u, err)
 	}
-	// A password from before they were disabled is wrong everywhere, so that no response reveals
-	// whether it is right.
+	// A password that was set before they were disabled is wrong everywhere, so that no response
+	// reveals whether it is right.
 	if err := r.users.SetPassword(t.Context(), u.Name, belongingPassword, true); err != nil {
 		t.Fatal(err)
 	}

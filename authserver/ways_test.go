@@ -60,7 +60,7 @@ func (pg page) asked(t *testing.T) (step string, options []byte) {
 	return form.step(t), []byte(html.UnescapeString(m[1]))
 }
 
-// addPasskey adds a passkey to the account of the person.
+// addPasskey adds a passkey to the user's account.
 func (p *person) addPasskey(a *authkit.Authenticator) page {
 	p.t.Helper()
 	step, options := p.get("/account/passkey").asked(p.t)

@@ -52,8 +52,8 @@ type Issuers interface {
 	IssuerOf(ctx context.Context, entryID string) (string, error)
 }
 
-// Numbers of list entries on the page. The full page stays below 50 KB; further pages show the
-// rest.
+// Numbers of list entries on the page. The full page stays below 50 KB; further pages show more
+// entries.
 const (
 	PageSize   = 5 // connections
 	PageKeys   = 3

@@ -32,8 +32,8 @@ const Window = 15 * time.Minute
 // Permitted wrong codes within the window (RFC 8628 §5.1, AS-240). A code counts against its user
 // when it is typed, so that concurrent guesses count. The count is reduced only if the code is
 // right or was not looked up. A right code does not clear wrong ones, because an attacker has right
-// codes of their own requests. The other limits are shared by many users, so they stop only a user
-// who has typed more than `spared` wrong codes. docs/threat-model.md has the calculation.
+// codes of their own requests. Many users share the other limits, so these stop only a user who has
+// already typed `spared` wrong codes. docs/threat-model.md has the calculation.
 const (
 	wrongOfPerson  = 10
 	spared         = 3 // per user, whatever others have typed

@@ -138,7 +138,7 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 		if x.Owes {
 			return r, SignInStep{entry.StepUp{To: entry.Destination{Device: code}}}
 		}
-		if x.Visit == nil { // the session at the provider has ended meanwhile
+		if x.Visit == nil { // the provider session has ended
 			return r, d.signIn(ctx, code, storage.Hash{})
 		}
 		r = x.Request

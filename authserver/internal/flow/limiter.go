@@ -10,10 +10,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Limits of browsers that are sent to a provider. This needs no sign-in, and each leaves a row for
-// ten minutes. A company whose people all come from one address at nine o'clock gets through: three
-// thousand in ten minutes, and a user who has to wait waits a second. Ten such networks together
-// affect others, and the rows of one process stay below about thirty thousand.
+// Limits of browsers that are sent to a provider. No sign-in is needed for this, and each browser
+// leaves a row for ten minutes. A company whose employees share one address gets through at nine
+// o'clock: three thousand sign-ins in ten minutes, and a user who has to wait waits a second. Ten
+// such networks together affect others, and the rows of one process stay below about thirty
+// thousand.
 const (
 	signInsOfNetwork = 5  // a second
 	signInsInTotal   = 50 // a second

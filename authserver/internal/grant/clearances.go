@@ -38,7 +38,7 @@ func (g *Clearances) AskFor(
 	if err != nil {
 		return oauth.Clearance{}, err
 	}
-	if !of.Active || of.ClientID == client.ID { // an MCP client does not count as a resource server, as for ProviderTokens
+	if !of.Active || of.ClientID == client.ID { // an MCP client, as for ProviderTokens
 		return oauth.Clearance{}, errCalled
 	}
 	switch serves, err := g.Tokens.Serves(ctx, client, of.Audience); {
