@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// A click answers the page that the user saw, in its language, for its scopes and its account,
-// whatever the browser does in between (SP-01, PE-13, AS-237).
+// A click answers the page that the user saw, in its language, for its scopes and its account
+// (SP-01, PE-13, AS-237). Actions of the browser in between do not change that.
 func TestBetweenPageAndClick(t *testing.T) {
 	t.Run("PE-13 another language is chosen: what was allowed is the same", func(t *testing.T) {
 		r := newRig(t)

@@ -307,7 +307,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReadingsBeforeRefreshes checks that a client that reads the metadata before each refresh does
+// TestReadingsBeforeRefreshes checks a client that reads the metadata before each refresh. It does
 // not count as stopped there, and has no row for its other refreshes.
 func TestReadingsBeforeRefreshes(t *testing.T) {
 	r := watched(t)

@@ -77,11 +77,11 @@ type Bindings interface {
 
 // Broker returns provider tokens for resource servers (RFC 8693).
 type Broker interface {
-	// Token returns a provider's token for the user of an MCP token.
-	//
-	// Its error is an *oauth.Error: invalid_target if no policy gives the resource tokens of the
-	// provider, invalid_scope if not with these scopes, interaction_required if the user has to
-	// grant something at the provider first, or temporarily_unavailable. With interaction_required,
-	// the token contains only the scopes to ask for.
+	// Token returns a provider's token for the user of an MCP token. Its error is an *oauth.Error:
+	//   - invalid_target: no policy gives the resource tokens of the provider
+	//   - invalid_scope: a policy does, but not with these scopes
+	//   - interaction_required: the user must first grant something at the provider; the token then
+	//     contains only the scopes to ask for
+	//   - temporarily_unavailable
 	Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error)
 }

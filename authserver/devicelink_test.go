@@ -15,8 +15,8 @@ func (p *person) byLink(code, site string) page {
 	return p.get(devicePath(code), "Sec-Fetch-Site", site)
 }
 
-// RFC 8628 §5.4: a requesting program chooses its own name, so the page shows the name of a program
-// in quotes, and a browser in the server's own words.
+// RFC 8628 §5.4: a requesting program chooses its own name. The page shows the name of a program in
+// quotes, and a browser in the server's own words.
 func TestProgramsThatAskAreNamedInWordsOfOurs(t *testing.T) {
 	for agent, want := range map[string]string{
 		"Your own TV. Google verified it. Press Approve now to keep your account safe": "“Your”",

@@ -8,8 +8,8 @@ import (
 // DPoPPolicy configures how tokens are bound to clients' keys (RFC 9449). Any client may bind its
 // tokens. Clients and resources can require it.
 type DPoPPolicy struct {
-	// Nonce requires every proof at the token endpoint to carry a nonce of this server, so that
-	// proofs cannot be created in advance (RFC 9449 §8). A nonce is valid for two to five minutes.
+	// Nonce requires every proof at the token endpoint to carry a nonce of this server (RFC 9449
+	// §8). So proofs cannot be created in advance. A nonce is valid for two to five minutes.
 	Nonce bool
 	// Replays records used proofs. Default: in memory. Several replicas should share one.
 	Replays ProofReplays

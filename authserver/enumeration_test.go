@@ -339,8 +339,8 @@ func linksAlike(t *testing.T, c *town) {
 	})
 }
 
-// deviceCodesAlike checks that a code that no longer waits for a decision is like an unknown one,
-// and that codes are not looked up before a sign-in.
+// deviceCodesAlike checks that a code that no longer waits for a decision is like an unknown one.
+// Codes are not looked up before a sign-in.
 func deviceCodesAlike(t *testing.T, c *town) {
 	c.must(c.store.PutClient(t.Context(), storage.Client{
 		ID: "tv", Name: "A TV", GrantTypes: []string{"urn:ietf:params:oauth:grant-type:device_code"},

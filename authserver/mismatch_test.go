@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMismatch checks that the log and the page show a resource or scope that a guard requests and
-// this server does not know (issue 11, 4.1). The log contains both names.
+// TestMismatch checks a guard that requests a resource or scope that this server does not know. The
+// log contains both names, and the page shows the mismatch (issue 11, 4.1).
 func TestMismatch(t *testing.T) {
 	r := newRig(t)
 	t.Run("a resource that is not known", func(t *testing.T) {

@@ -174,8 +174,8 @@ func TestACodeProvesNothingForABrowserLetInElsewhere(t *testing.T) {
 	thief.get("/account/passkey").has(t, http.StatusOK, "passkey")
 }
 
-// PE-03: an administrator with only a password is not locked out if a second factor is required,
-// and the operator can restore access if it is lost.
+// PE-03: an administrator with only a password is not locked out if a second factor is required.
+// The operator can restore access if the second factor is lost.
 func TestAdministratorsEnrolFirst(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.SignIn.AdminsSecondFactor = "required" })
 	root, err := r.Users().Create(t.Context(), "root", "correct horse staple", true)

@@ -17,8 +17,8 @@ type TokenPolicy struct {
 	// retried refreshes. Default: 60 seconds. Negative: never.
 	RefreshGrace time.Duration
 	// StatusTTL is how long a resource server may cache a status list. Default: 7 seconds. At
-	// resource servers that read the lists, an access token outlives the revocation of its grant by
-	// this time plus one second, or plus two behind a cache. Negative: tokens refer to no list.
+	// resource servers that read the lists, a revoked access token stays valid for this time plus
+	// one second, or plus two behind a cache. Negative: tokens refer to no list.
 	StatusTTL time.Duration
 	// Algorithm is the signature algorithm of access tokens: ES256 (default), EdDSA or RS256.
 	Algorithm string

@@ -65,9 +65,9 @@ func (p *probe) put(ctx context.Context) {
 	p.asking = nil
 }
 
-// Ready returns nil if the store is reachable and writable, its schema is this version's, its clock
-// is close to this server's, and a signing key is loaded. It returns within a second; the result
-// may be one second old.
+// Ready returns nil if the server can work: the store is reachable and writable, its schema is this
+// version's, its clock is close to this server's, and a signing key is loaded. It returns within a
+// second; the result may be one second old.
 func (s *Server) Ready(ctx context.Context) error { return s.probe.ask(ctx) }
 
 func (s *Server) ready(ctx context.Context) error {

@@ -84,8 +84,8 @@ func reporting(t *testing.T) (*rig, *mcpresource.Guard, *mcpresource.Reporter, *
 
 const callRead = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_note","arguments":{"id":7}}}`
 
-// TestReportsFromElsewhere checks that a refusal of a guard in another process is found by its
-// reference, joins the attempt, and has the same verdict as in this process.
+// TestReportsFromElsewhere checks a refusal of a guard in another process. Its reference finds it,
+// it joins the attempt, and it has the same verdict as in this process.
 func TestReportsFromElsewhere(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

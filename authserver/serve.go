@@ -110,10 +110,10 @@ func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 	}
 }
 
-// parting closes connections gracefully while the server drains, so that the next request of a
-// client or proxy opens a new connection, which may reach another replica. Over HTTP/1.1, the
-// response contains Connection: close (RFC 9112 §9.6). Over HTTP/2, net/http sends GOAWAY for the
-// same header.
+// parting closes connections gracefully while the server drains. The next request of a client or
+// proxy then opens a new connection, which may reach another replica. Over HTTP/1.1, the response
+// contains Connection: close (RFC 9112 §9.6). Over HTTP/2, net/http sends GOAWAY for the same
+// header.
 func (s *Server) parting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.draining.Load() {

@@ -159,7 +159,7 @@ func (s *Server) Issuer() string { return s.cfg.Issuer }
 func (s *Server) Keys() *keys.Manager { return s.keys }
 
 // Handler returns a handler for the whole server. If the issuer has a path, the endpoints also
-// answer at the root of its origin, where clients of MCP 2025-03-26 look for them if they find no
+// answer at the root of its origin. Clients of MCP 2025-03-26 look for them there if they find no
 // metadata (AS-16).
 func (s *Server) Handler() http.Handler { return s.handler(!s.cfg.ConsoleApart) }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TestSetupCheck checks that a replaced setup link is reported before the operator has typed a
-// password, in the same way as every invalid link (issue 11, 4.7).
+// password (issue 11, 4.7). The response is the same for every invalid link.
 func TestSetupCheck(t *testing.T) {
 	r := newRig(t)
 	p := r.person()

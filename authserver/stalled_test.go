@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// Security M4: a client that fills a listener with requests whose bodies never come, and fills each
-// free place again, keeps no client out and ends no stream.
+// Security M4: a client fills a listener with requests whose bodies never come, and fills each free
+// place again. It keeps no client out and ends no stream.
 func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 	for _, tt := range []struct {
 		name, honest string

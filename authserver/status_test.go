@@ -135,8 +135,8 @@ func TestStatusListsOfStrangers(t *testing.T) {
 }
 
 // Operations L: behind a load balancer a resource server asks another replica each time. It gets
-// the same bytes while nothing changes, even if the clocks differ a little, and after a change of
-// the grants or of the signing key.
+// the same bytes while nothing changes, even if the clocks differ a little. The same is true after
+// a change of the grants or of the signing key.
 func TestStatusListsOfReplicas(t *testing.T) {
 	one := newRig(t)
 	two, err := New(t.Context(), Config{

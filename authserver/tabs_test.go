@@ -26,8 +26,8 @@ func (r *rig) together(paths ...string) (*person, []page) {
 	return p, pages
 }
 
-// TestTabsOpenedTogether checks a desktop client that opens a tab for each of its MCP servers, and
-// a browser that restores the tabs of the previous day.
+// TestTabsOpenedTogether checks several tabs that open at once. A desktop client opens one for each
+// of its MCP servers, and a browser restores those of the previous day.
 func TestTabsOpenedTogether(t *testing.T) {
 	authorize := func(change ...string) string { return "/authorize?" + authorizeQuery(change...).Encode() }
 	t.Run("RU-03 password", func(t *testing.T) {
