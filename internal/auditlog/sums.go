@@ -26,8 +26,8 @@ const (
 	sumIdle = 24 * time.Hour
 	// maxNetworks is from how many networks the first event of a kind is an entry of its own.
 	maxNetworks = 8
-	// maxSums bounds the sums in memory, at about 600 bytes each.
-	maxSums = 200_000
+	// maxSums bounds the sums in memory, at about 1,200 bytes each.
+	maxSums = 50_000
 )
 
 // varying are the fields in which routine events differ that are otherwise alike. An entry for many has none of

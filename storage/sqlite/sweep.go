@@ -145,10 +145,23 @@ var buryAbandoned = "UPDATE clients SET " + column.Bury + "?1 WHERE id IN (SELEC
 const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 	SELECT hash FROM refresh_tokens WHERE sealed IS NOT NULL AND rotated_at <= ?1 LIMIT ?2)`
 
-// Sweep implements storage.Housekeeping. Each kind has its own transaction, so that other verbs can
-// run in between.
+// sweepRows bounds the rows of one kind that one transaction removes. While it runs, sign-ins wait.
+const sweepRows = 200
+
+// Sweep implements storage.Housekeeping. Each kind has its own short transactions, so that other verbs
+// can run in between.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
-	limit = max(limit, 0)
+	rows := min(max(limit, 0), sweepRows)
+	for {
+		n, err := s.sweepOnce(ctx, r, rows)
+		if total += n; err != nil || n < rows || total >= limit {
+			return total, err
+		}
+	}
+}
+
+// sweepOnce removes up to limit records of each kind.
+func (s *Store) sweepOnce(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
 	one := func(before time.Time, sweep sweeper) {
 		if err != nil || before.IsZero() {
 			return
