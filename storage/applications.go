@@ -47,6 +47,9 @@ type Applications interface {
 	// ApplicationClients returns up to limit clients of an application with an id greater than
 	// after, by id.
 	ApplicationClients(ctx context.Context, key, after string, limit int) ([]Client, error)
+	// ApplicationKeys returns, for each client id, the key of the application that the client counts as. A client
+	// that is not stored counts by its id.
+	ApplicationKeys(ctx context.Context, clientIDs []string) (map[string]string, error)
 	// ApplicationGrants counts the live grants of an application up to limit.
 	ApplicationGrants(ctx context.Context, key string, now time.Time, limit int) (ApplicationCount, error)
 	// HoldApplication pauses or blocks an application. A block cuts its grants like CutGrants, and

@@ -30,9 +30,9 @@ func PauseID(userID, application, resource string) string {
 	return "pau_" + base64.RawURLEncoding.EncodeToString(digest[:16])
 }
 
-// Pauses lists and ends pauses; Connections.PauseGrant begins them. A pause ends when the user
-// resumes the application or disconnects it (WithdrawGrant), with StopEverything or a cut of the
-// user's grants, and with the account.
+// Pauses lists and ends pauses. Connections.PauseGrant begins them. A pause ends when it is resumed, when the
+// application is disconnected (WithdrawGrant, WithdrawApplication), when StopEverything or a cut of the person's grants takes it along,
+// and with the account.
 type Pauses interface {
 	// Pauses returns all pauses of a user, newest first. There are at most MaxPauses.
 	Pauses(ctx context.Context, userID string) ([]Pause, error)

@@ -150,9 +150,13 @@ type Revocations interface {
 	// their codes. It also forgets the user's consents to the application, so that it must ask
 	// again. It ends the application's pause, because the next approval is a new decision.
 	WithdrawGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
-	// RevokeRefresh ends the grant of a refresh token, used or not, if the token belongs to the
-	// client. It returns the grant as it was before. It returns ErrNotFound for an unknown token,
-	// ErrMismatch for another client's.
+	// WithdrawApplication is WithdrawGrant for all grants that the person of a grant gave to its application, at every
+	// resource, with what the operator has merged (see Applications). It returns how many connections it ended.
+	// A grant of no person ends alone.
+	WithdrawApplication(ctx context.Context, grantID string, by RevokedBy, now time.Time) (int, error)
+	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
+	// to the client, and returns it as it was before. ErrNotFound when unknown, ErrMismatch
+	// for another client's.
 	RevokeRefresh(ctx context.Context, token PresentedRefresh, clientID string, now time.Time) (Grant, error)
 	// DenyToken makes one access token without a grant inactive until expires.
 	DenyToken(ctx context.Context, tokenID string, expires time.Time) error

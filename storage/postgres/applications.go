@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,14 @@ const (
 	// ofApplication is the condition for grants of a user, $4, at a resource, $5, to the clients $6
 	// of an application.
 	ofApplication = "user_id = $4 AND hashtext(user_id) = hashtext($4) AND resource = $5 AND client_id = ANY($6)"
+
+	// ofPerson are the grants of a person, $4, to clients, $5.
+	ofPerson = "user_id = $4 AND hashtext(user_id) = hashtext($4) AND client_id = ANY($5)"
+
+	// clientsOfPerson are the clients that a person, $1, has granted, allowed or paused something, and the client $2.
+	clientsOfPerson = `SELECT client_id FROM grants WHERE user_id = $1 AND hashtext(user_id) = hashtext($1)
+UNION SELECT client_id FROM consents WHERE user_id = $1
+UNION SELECT client_id FROM pauses WHERE user_id = $1 AND paused_at IS NOT NULL UNION SELECT $2`
 )
 
 // application returns a client's application, with all of its clients that the user knows at a
@@ -56,4 +65,71 @@ func expireCodes(userID, resource string, app column.Application, now time.Time)
 		WHERE user_id = $2 AND hashtext(user_id) = hashtext($2) AND resource = $3
 		AND client_id = ANY($4) AND code_used_at IS NULL AND code_expires_at > $1::bigint`,
 		[]any{column.Millis(now), userID, resource, app.Clients}}
+}
+
+// ApplicationKeys implements storage.Applications.
+func (s *Store) ApplicationKeys(ctx context.Context, clientIDs []string) (out map[string]string, err error) {
+	err = s.do(ctx, "applications of clients", func(ctx context.Context, q querier) error {
+		out, err = applicationKeys(ctx, q, clientIDs)
+		return err
+	})
+	return out, err
+}
+
+func applicationKeys(ctx context.Context, q querier, clientIDs []string) (map[string]string, error) {
+	filed, err := each(ctx, q, func(row pgx.CollectableRow) (column.FiledKey, error) {
+		var r column.FiledKeyRow
+		if err := row.Scan(r.Dest()...); err != nil {
+			return column.FiledKey{}, err
+		}
+		return r.FiledKey()
+	}, "SELECT "+column.FiledKeyRead+" FROM clients WHERE id = ANY($1)", clientIDs)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := each(ctx, q, pgx.RowToStructByPos[column.CountsAs],
+		"SELECT application, counts_as FROM application_aliases WHERE application = ANY($1)",
+		column.KeysOf(clientIDs, filed))
+	return column.ApplicationKeys(clientIDs, filed, merged), err
+}
+
+// WithdrawApplication implements storage.Revocations.
+func (s *Store) WithdrawApplication(
+	ctx context.Context, grantID string, by storage.RevokedBy, now time.Time,
+) (ended int, err error) {
+	err = s.txCommitted(ctx, "withdraw application", func(ctx context.Context, q querier) error {
+		var userID, clientID string
+		err := one(ctx, q, []any{&userID, &clientID}, "SELECT user_id, client_id FROM grants WHERE id = $1", grantID)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return settle(ctx, q)
+		case err != nil:
+			return err
+		case userID == "":
+			return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
+		}
+		known, err := each(ctx, q, pgx.RowTo[string], clientsOfPerson, userID, clientID)
+		if err != nil {
+			return err
+		}
+		keys, err := applicationKeys(ctx, q, known)
+		if err != nil {
+			return err
+		}
+		key := keys[clientID]
+		clients := column.SameKey(keys, key)
+		err = one(ctx, q, []any{&ended}, "SELECT count(*) FROM grants g WHERE "+connected+
+			" AND hashtext(user_id) = hashtext($1) AND client_id = ANY($3)", userID, column.Millis(now), clients)
+		if err != nil {
+			return err
+		}
+		return ensure(ctx, q,
+			statement{`DELETE FROM pauses WHERE user_id = $1 AND paused_at IS NOT NULL AND (application = $2 OR client_id = ANY($3)
+				OR application IN (SELECT application FROM application_aliases WHERE counts_as = $2))`,
+				[]any{userID, key, clients}},
+			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = ANY($2)", []any{userID, clients}},
+			revoke(by, ofPerson, now, userID, clients),
+		)
+	})
+	return ended, err
 }

@@ -60,3 +60,72 @@ func applicationPauses(t *testing.T, e *env) {
 	check(t, e.s.WithdrawGrant(e.ctx, first.Grant.ID, storage.ByPerson, e.now))
 	live(false, first, second, only)
 }
+
+// withdrawnApplications: RU-18, PE-09: a person ends all connections of an application at once, at every MCP server,
+// with what the operator has merged. Another application keeps its own, and so does another person.
+func withdrawnApplications(t *testing.T, e *env) {
+	p, cl := e.person(t), e.client()
+	connect := func(p person, cl storage.Client, resource string) storage.Approval {
+		a := e.approval(p)
+		cl.ID = secrets.ID("mcp_")
+		a.Client, a.Grant.ClientID, a.Grant.Resource, a.Remembered = &cl, cl.ID, resource, nil
+		check(t, e.s.Approve(e.ctx, a))
+		e.redeem(t, e.redemption(a))
+		return a
+	}
+	const elsewhere = "https://elsewhere.example/mcp"
+	namesake, other := cl, cl
+	namesake.RedirectURIs = []string{"https://" + secrets.ID("h") + ".example/cb"}
+	other.Name = secrets.ID("Other ")
+	here, there := connect(p, cl, elsewhere), connect(p, cl, "https://mcp.example/mcp")
+	merged, paused := connect(p, namesake, elsewhere), connect(p, cl, "https://paused.example/mcp")
+	others := []storage.Approval{connect(p, other, elsewhere), connect(e.person(t), cl, elsewhere)}
+	live := func(want bool, of ...storage.Approval) {
+		t.Helper()
+		for _, a := range of {
+			e.wantLive(t, a, want)
+		}
+		for _, a := range others {
+			e.wantLive(t, a, true)
+		}
+	}
+	keys := func(of ...storage.Approval) []string {
+		t.Helper()
+		ids := []string{"mcp_none"}
+		for _, a := range of {
+			ids = append(ids, a.Grant.ClientID)
+		}
+		found, err := e.s.ApplicationKeys(e.ctx, ids)
+		check(t, err)
+		same(t, found["mcp_none"], "mcp_none")
+		out := []string{}
+		for _, id := range ids[1:] {
+			out = append(out, found[id])
+		}
+		return out
+	}
+	key, alias := cl.Application(), namesake.Application()
+	same(t, keys(here, there, merged), []string{key, key, alias})
+	check(t, e.s.MergeApplications(e.ctx, alias, key, e.now))
+	same(t, keys(here, merged, others[0]), []string{key, key, other.Application()})
+	late := connect(p, namesake, elsewhere) // it is filed when its grant is looked for
+	same(t, keys(late), []string{key})
+	check(t, e.s.PauseGrant(e.ctx, p.ID, paused.Grant.ID, e.now))
+
+	n, err := e.s.WithdrawApplication(e.ctx, merged.Grant.ID, storage.ByPerson, e.now)
+	check(t, err)
+	same(t, n, 5)
+	live(false, here, there, merged, paused, late)
+	e.wantForgotten(t, here)
+	e.wantForgotten(t, merged)
+	pauses, err := e.s.Pauses(e.ctx, p.ID)
+	check(t, err)
+	same(t, len(pauses), 0)
+	for range 2 {
+		n, err = e.s.WithdrawApplication(e.ctx, merged.Grant.ID, storage.ByPerson, e.now)
+		check(t, err)
+		same(t, n, 0)
+	}
+	_, err = e.s.WithdrawApplication(e.ctx, "gr_none", storage.ByPerson, e.now)
+	check(t, err)
+}

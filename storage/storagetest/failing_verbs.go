@@ -127,6 +127,15 @@ func (f *Failing) ApplicationGrants(a0 context.Context, a1 string, a2 time.Time,
 	return r0, err
 }
 
+// ApplicationKeys implements storage.Store.
+func (f *Failing) ApplicationKeys(a0 context.Context, a1 []string) (r0 map[string]string, err error) {
+	err = f.call("ApplicationKeys", func() (err error) {
+		r0, err = f.Store.ApplicationKeys(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // Approve implements storage.Store.
 func (f *Failing) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	err = f.call("Approve", func() (err error) {
@@ -2165,6 +2174,15 @@ func (f *Failing) WaitingClearances(a0 context.Context, a1 string, a2 time.Time)
 func (f *Failing) Ways(a0 context.Context, a1 string) (r0 []storage.Way, err error) {
 	err = f.call("Ways", func() (err error) {
 		r0, err = f.Store.Ways(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// WithdrawApplication implements storage.Store.
+func (f *Failing) WithdrawApplication(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (r0 int, err error) {
+	err = f.call("WithdrawApplication", func() (err error) {
+		r0, err = f.Store.WithdrawApplication(a0, a1, a2, a3)
 		return err
 	})
 	return r0, err

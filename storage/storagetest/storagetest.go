@@ -75,6 +75,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Applications", applications},
 		{"CutApplications", cutApplications},
 		{"MergedApplications", mergedApplications},
+		{"WithdrawnApplications", withdrawnApplications},
 		{"CutAssertions", cutAssertions},
 		{"LastCalls", lastCalls},
 		{"Attempts", attempts},

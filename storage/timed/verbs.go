@@ -88,6 +88,12 @@ func (t *timed) ApplicationGrants(a0 context.Context, a1 string, a2 time.Time, a
 	return t.Store.ApplicationGrants(a0, a1, a2, a3)
 }
 
+// ApplicationKeys implements storage.Store.
+func (t *timed) ApplicationKeys(a0 context.Context, a1 []string) (r0 map[string]string, err error) {
+	defer t.end(a0, "ApplicationKeys", t.now(), &err)
+	return t.Store.ApplicationKeys(a0, a1)
+}
+
 // Approve implements storage.Store.
 func (t *timed) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	defer t.end(a0, "Approve", t.now(), &err)
@@ -1448,6 +1454,12 @@ func (t *timed) WaitingClearances(a0 context.Context, a1 string, a2 time.Time) (
 func (t *timed) Ways(a0 context.Context, a1 string) (r0 []storage.Way, err error) {
 	defer t.end(a0, "Ways", t.now(), &err)
 	return t.Store.Ways(a0, a1)
+}
+
+// WithdrawApplication implements storage.Store.
+func (t *timed) WithdrawApplication(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (r0 int, err error) {
+	defer t.end(a0, "WithdrawApplication", t.now(), &err)
+	return t.Store.WithdrawApplication(a0, a1, a2, a3)
 }
 
 // WithdrawGrant implements storage.Store.

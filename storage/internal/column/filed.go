@@ -1,7 +1,10 @@
 package column
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -34,8 +37,65 @@ const (
 	WHERE NOT EXISTS (SELECT 1 FROM clients f WHERE f.application = h.application AND f.deleted_at IS NULL) AND `
 )
 
-// Filed returns the statement for applications, with conditions on clients and on holds. limit is a
-// placeholder.
+// FiledKeyRead is what tells as which application a client counts.
+const FiledKeyRead = ApplicationRead + ", coalesce(application, '')"
+
+// FiledKeyRow reads FiledKeyRead.
+type FiledKeyRow struct {
+	ApplicationRow
+	filed string
+}
+
+// Dest is what to scan into.
+func (r *FiledKeyRow) Dest() []any { return append(r.ApplicationRow.Dest(), &r.filed) }
+
+// FiledKey is the key under which a client is filed, or is to be filed.
+type FiledKey struct{ ClientID, Key string }
+
+// FiledKey is the record that was read.
+func (r *FiledKeyRow) FiledKey() (FiledKey, error) {
+	c, err := r.Client()
+	return FiledKey{c.ID, cmp.Or(r.filed, c.Application())}, err
+}
+
+// CountsAs is an application that was merged into another one.
+type CountsAs struct{ Key, As string }
+
+// ApplicationKeys returns the keys of the applications that clients count as.
+func ApplicationKeys(clientIDs []string, filed []FiledKey, merged []CountsAs) map[string]string {
+	out, as := make(map[string]string, len(clientIDs)), make(map[string]string, len(merged))
+	for _, m := range merged {
+		as[m.Key] = m.As
+	}
+	for _, id := range clientIDs {
+		out[id] = id
+	}
+	for _, f := range filed {
+		out[f.ClientID] = f.Key
+	}
+	for id, key := range out {
+		out[id] = cmp.Or(as[key], key)
+	}
+	return out
+}
+
+// KeysOf returns the keys that clients have before anything is merged.
+func KeysOf(clientIDs []string, filed []FiledKey) []string {
+	return slices.Sorted(maps.Values(ApplicationKeys(clientIDs, filed, nil)))
+}
+
+// SameKey returns the clients that count as the application with a key, by id.
+func SameKey(keys map[string]string, key string) (clientIDs []string) {
+	for id, of := range keys {
+		if of == key {
+			clientIDs = append(clientIDs, id)
+		}
+	}
+	slices.Sort(clientIDs)
+	return clientIDs
+}
+
+// Filed is the statement for applications, by conditions on clients and on holds. Limit is a parameter.
 func Filed(clients, holds, limit string) string {
 	return "SELECT " + FiledColumns + " FROM (SELECT * FROM (" + filedClients + clients +
 		" GROUP BY application ORDER BY application LIMIT " + limit + ") x UNION ALL " + heldAlone + holds +
