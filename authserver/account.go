@@ -85,6 +85,7 @@ func (p *accountPages) said(w http.ResponseWriter, r *http.Request) web.Text {
 
 var doneTexts = map[account.Outcome]web.Text{
 	account.Disconnected: web.Say("account.done_disconnected"),
+	account.Left:         web.Say("account.done_left"),
 	account.Narrowed:     web.Say("account.done_narrowed"),
 	account.Paused:       web.Say("account.done_paused"),
 	account.Resumed:      web.Say("account.done_resumed"),
@@ -159,6 +160,7 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 	}
 	acts := map[string]func(context.Context, account.Person, string) (account.Outcome, error){
 		"disconnect": p.accounts.Disconnect,
+		"leave":      p.accounts.Leave,
 		"pause":      p.accounts.Pause,
 		"resume":     p.accounts.Resume,
 		"end-pause":  p.accounts.ResumePause,

@@ -17,23 +17,20 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 	if page.Next.Connections != "" {
 		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Next.Connections}}.Encode()
 	}
-	for _, c := range page.Connections {
-		app := web.ConnectedApp{
-			ID: c.ID, Client: clientParty(c.Client), SelfRegistered: !v.clients.Vouched(c.Client),
-			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
-			StaySignedIn: c.Scopes.Has(oauth.OfflineAccess), Username: page.Visit.User.Name,
-			Given:     web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
-			FirstUsed: c.FirstUsedAt,
-			Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
-			LastCall:  web.Call(c.LastCall),
-			Handed:    v.handed(c),
-			By:        organization(c),
-			Paused:    !c.PausedAt.IsZero(),
+	for i, c := range page.Connections {
+		if i == 0 || c.Whole.Key != page.Connections[i-1].Whole.Key {
+			out.Apps = append(out.Apps, web.ConnectedApp{
+				ID: c.ID, Client: clientParty(c.Client), SelfRegistered: !v.clients.Vouched(c.Client),
+				Connections: c.Whole.Connections, Several: c.Whole.Servers > 1, Used: c.Whole.UsedAt,
+			})
 		}
-		if c.Account.Connector != "" {
-			app.Account = v.account(c.Account)
+		app := &out.Apps[len(out.Apps)-1]
+		server := v.connected(page.Visit.User, c)
+		if client := clientParty(c.Client); client.Name != app.Client.Name || client.Host != app.Client.Host {
+			server.Client = client
 		}
-		out.Apps = append(out.Apps, app)
+		app.Servers = append(app.Servers, server)
+		app.Several = app.Several || len(app.Servers) > 1
 	}
 	for _, p := range page.Pauses {
 		out.Paused = append(out.Paused, web.PausedApp{
@@ -46,8 +43,26 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 	return out
 }
 
-// organization returns the issuer whose assertion a grant depends on (AS-232), identified by its
-// host.
+// connected is what an application has at one MCP server.
+func (v *views) connected(user storage.User, c account.Connection) web.ConnectedServer {
+	out := web.ConnectedServer{
+		ID: c.ID, Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
+		StaySignedIn: c.Scopes.Has(oauth.OfflineAccess), Username: user.Name,
+		Given:     web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
+		FirstUsed: c.FirstUsedAt,
+		Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
+		LastCall:  web.Call(c.LastCall),
+		Handed:    v.handed(c),
+		By:        organization(c),
+		Paused:    !c.PausedAt.IsZero(),
+	}
+	if c.Account.Connector != "" {
+		out.Account = v.account(c.Account)
+	}
+	return out
+}
+
+// organization is whose assertion a grant rests on (AS-232). An issuer is known by its host.
 func organization(c account.Connection) web.Organization {
 	o := web.Organization{Entry: c.TrustID}
 	if u, err := url.Parse(c.Issuer); err == nil {

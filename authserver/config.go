@@ -66,7 +66,9 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
-	// Grant is storage.Grants.Grant.
+	// ApplicationKeys is that of storage.Applications.
+	ApplicationKeys(ctx context.Context, clientIDs []string) (map[string]string, error)
+	// Grant is that of storage.Grants.
 	Grant(ctx context.Context, id string) (storage.Grant, error)
 	// Upstream is storage.Upstreams.Upstream.
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)

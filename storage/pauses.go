@@ -31,8 +31,8 @@ func PauseID(userID, application, resource string) string {
 }
 
 // Pauses lists and ends pauses. Connections.PauseGrant begins them. A pause ends when it is resumed, when the
-// application is disconnected (WithdrawGrant, WithdrawApplication), when StopEverything or a cut of the person's grants takes it along,
-// and with the account.
+// application is disconnected (WithdrawGrant, WithdrawApplication), when StopEverything or a cut of the person's
+// grants takes it along, and with the account.
 type Pauses interface {
 	// Pauses returns all pauses of a user, newest first. There are at most MaxPauses.
 	Pauses(ctx context.Context, userID string) ([]Pause, error)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -56,23 +57,38 @@ type PausedApp struct {
 	Since  time.Time
 }
 
-// ConnectedApp is a grant as shown to its user.
+// ConnectedApp is an application with all that its person has connected it to.
 type ConnectedApp struct {
-	ID             string // of the grant
+	ID             string // of its newest grant
 	Client         Party
 	SelfRegistered bool // only the client itself vouches for its name
-	Server         Party
-	Scopes         []Scope
-	StaySignedIn   bool
-	Username       string // owner of the access
-	By             Organization
-	Account        Account // account at a provider that the access depends on; zero value: none
-	Given          Event
-	FirstUsed      time.Time
-	Used           Event
-	LastCall       Call
-	Handed         Handed
-	Paused         bool
+	Connections    int  // grants that end with it
+	Servers        []ConnectedServer
+	Several        bool // there is more than one of Servers, here or on another page
+	Used           time.Time
+}
+
+// Paused reports whether all that is shown of the application is paused.
+func (a ConnectedApp) Paused() bool {
+	return !slices.ContainsFunc(a.Servers, func(s ConnectedServer) bool { return !s.Paused })
+}
+
+// ConnectedServer is what an application has at an MCP server, as its person sees it.
+type ConnectedServer struct {
+	ID           string // of the grant
+	Client       Party  // when it has another name or host than the application; else the zero value
+	Server       Party
+	Scopes       []Scope
+	StaySignedIn bool
+	Username     string // whose access it is
+	By           Organization
+	Account      Account // at a provider, that the access rests on; the zero value: none
+	Given        Event
+	FirstUsed    time.Time
+	Used         Event
+	LastCall     Call
+	Handed       Handed
+	Paused       bool
 }
 
 // Event is when and where something happened.

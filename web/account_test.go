@@ -128,16 +128,23 @@ func fullAccount(step string) AccountPage {
 		})
 	}
 	v.Apps.AccountForm, v.Apps.Apps = form("/account/connections"), nil
+	var servers []ConnectedServer
 	for i := range 5 { // the others are behind a link
-		v.Apps.Apps = append(v.Apps.Apps, ConnectedApp{
-			ID: fmt.Sprintf("grt_%022d", i), Client: claude, SelfRegistered: true, Server: notes, Username: "alice",
-			StaySignedIn: true, Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
+		servers = append(servers, ConnectedServer{
+			ID: fmt.Sprintf("grt_%022d", i), Server: notes, Username: "alice", StaySignedIn: true,
+			Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
 			Used: Event{At: at, From: "198.51.100.0/24"}, LastCall: Call{Tool: "search_notes", At: at},
 			Handed: Handed{64, fmt.Sprintf("/account/helpers?grant=grt_%022d", i)},
 			Scopes: []Scope{
 				{Name: "notes:read", Description: "Read your notes"},
 				{Name: "notes:write", Description: "Add and change notes"},
 			},
+		})
+	}
+	for _, of := range [][]ConnectedServer{servers[:2], servers[2:4], servers[4:]} {
+		v.Apps.Apps = append(v.Apps.Apps, ConnectedApp{
+			ID: of[0].ID, Client: claude, SelfRegistered: true, Connections: 12, Servers: of, Several: len(of) > 1,
+			Used: at,
 		})
 	}
 	v.Keys.AccountForm, v.Keys.Keys = form("/account/connections"), nil

@@ -134,13 +134,18 @@ func hostilePages(evil string) []sample {
 				You: AccountYou{Username: evil, Ways: ways, SignOut: form},
 				Apps: AccountApps{AccountForm: form, NextURL: "/account", MorePausedURL: "/account",
 					Paused: []PausedApp{{ID: "pau_1", Client: party, Server: party}}, Apps: []ConnectedApp{{
-						ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
-						Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
-						Account: Account{ID: "acc_1", Provider: provider, Label: evil},
-						Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
-						LastCall: Call{Tool: evil, At: time.Unix(0, 0)}, Handed: Handed{1, "/account"},
+						ID: "grt_1", Client: party, SelfRegistered: true, Several: true, Connections: 2,
+						Servers: []ConnectedServer{{
+							ID: "grt_1", Client: party, Server: party,
+							Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
+							Account: Account{ID: "acc_1", Provider: provider, Label: evil},
+							Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+							LastCall: Call{Tool: evil, At: time.Unix(0, 0)}, Handed: Handed{1, "/account"},
+						}},
 					}, {
-						ID: "grt_3", Client: party, Server: party, By: Organization{Entry: evil, Host: evil},
+						ID: "grt_3", Client: party, Servers: []ConnectedServer{{
+							ID: "grt_3", Server: party, By: Organization{Entry: evil, Host: evil},
+						}},
 					}}},
 				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
 					ID: "grt_2", Name: evil, ClientID: evil, Server: party,
@@ -384,7 +389,7 @@ func TestToolNamesAreQuoted(t *testing.T) {
 	} {
 		body := record(p, func(p *Pages, w http.ResponseWriter) {
 			p.Account(w, 200, AccountPage{Apps: AccountApps{Apps: []ConnectedApp{{
-				ID: "grt_1", LastCall: Call{Tool: tool, At: sampleTime},
+				ID: "grt_1", Servers: []ConnectedServer{{ID: "grt_1", LastCall: Call{Tool: tool, At: sampleTime}}},
 			}}}})
 		}).Body.String()
 		if want = "“<bdi>" + want + "</bdi>”, "; !strings.Contains(body, want) {

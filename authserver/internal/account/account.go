@@ -43,7 +43,9 @@ type Store interface {
 	Nodes(ctx context.Context, grantIDs []string, now time.Time) ([]storage.Node, error)
 	Client(ctx context.Context, id string) (storage.Client, error)
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
+	ApplicationKeys(ctx context.Context, clientIDs []string) (map[string]string, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
+	WithdrawApplication(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) (int, error)
 }
 
 // Issuers names the issuers of assertions.
@@ -76,12 +78,14 @@ type View struct {
 	MoreSignIns bool
 }
 
-// Connection is an application that the user has connected.
+// Connection is an application that the person has connected to an MCP server. Those of one application follow each
+// other.
 type Connection struct {
 	storage.Connection
-	Client   storage.Client   // only the ID if the client is unknown
-	Resource storage.Resource // only the URI if the server was removed
-	// Account is the provider account that the grant depends on; zero if none.
+	Whole    Whole            // the zero value for a key for a program
+	Client   storage.Client   // with the ID alone when nothing else is known any more
+	Resource storage.Resource // with the URI alone when the server was removed
+	// Account is the account at a provider that the grant rests on; the zero value: none.
 	Account storage.Identity
 	Issuer  string   // of the grant's assertion; "": none, or no longer trusted
 	Helpers int      // current number; only View counts them
@@ -105,7 +109,7 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 	if err != nil {
 		return nil, err
 	}
-	v.Connections, v.Next.Connections = first(after(page, from.Connections), PageSize)
+	v.Connections, v.Next.Connections = whole(after(page, from.Connections), PageSize)
 	if err = a.describe(ctx, v.Connections, known); err != nil {
 		return nil, err
 	}
@@ -240,6 +244,7 @@ type Outcome string
 // Outcomes of actions. They are keys of page texts.
 const (
 	Disconnected Outcome = "disconnected"
+	Left         Outcome = "left" // disconnected from one MCP server
 	Narrowed     Outcome = "narrowed"
 	Paused       Outcome = "paused"
 	Resumed      Outcome = "resumed"
@@ -290,18 +295,7 @@ func (a *Page) connection(ctx context.Context, p Person, id string) (c held, err
 	return c, err
 }
 
-// Disconnect revokes the grants of an application, like the command line does, and deletes the
-// consent. When it returns, none of their tokens is valid (PE-09).
-func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
-	c, err := a.connection(ctx, p, id)
-	if err == nil {
-		err = a.Store.WithdrawGrant(ctx, c.ID, storage.ByPerson, a.Now())
-	}
-	c.RevokedAt, c.RevokedBy = a.Now(), storage.ByPerson
-	return a.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
-}
-
-// Narrow reduces an application's scopes to the given ones (PE-10).
+// Narrow leaves an application the scopes to, and no others (PE-10).
 func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {

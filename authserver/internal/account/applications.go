@@ -2,15 +2,25 @@ package account
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// row is the key of the connections that the page shows as one: those of an application to an MCP
-// server. Paused connections, and connections through an organization, are separate, because the
-// page offers other actions for them.
+// Whole is an application with all that the person has connected it to.
+type Whole struct {
+	Key         string // as which its clients count
+	Connections int    // grants
+	Servers     int    // MCP servers
+	UsedAt      time.Time
+}
+
+// row is all that a person sees as one connection: those of an application to an MCP server. Those that are
+// paused, or come from an organization, stand apart: the page offers other acts for them.
 type row struct {
 	resource, application, trust string
 	paused                       bool
@@ -19,9 +29,83 @@ type row struct {
 // readSize is the number of connections per storage call.
 const readSize = 200
 
-// applications returns the connections of a user, one per row, newest first. It adds the clients
-// that it reads to known.
+// applications are the connections of a person, one for each row. Those of one application follow each other; the
+// application with the newest one is the first. known are the clients that were read for it.
 func (a *Page) applications(
+	ctx context.Context, userID string, known map[string]storage.Client,
+) ([]Connection, error) {
+	all, err := a.rows(ctx, userID, known)
+	if err != nil {
+		return nil, err
+	}
+	clients := make([]string, 0, len(all))
+	for _, c := range all {
+		clients = append(clients, c.ClientID)
+	}
+	keys, err := a.Store.ApplicationKeys(ctx, clients)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	return together(all, keys), nil
+}
+
+// together puts the connections of each application together, and says what all of them are.
+func together(all []Connection, keys map[string]string) []Connection {
+	of, order := map[string][]Connection{}, []string{}
+	for _, c := range all {
+		key := keys[c.ClientID]
+		if of[key] == nil {
+			order = append(order, key)
+		}
+		of[key] = append(of[key], c)
+	}
+	out := make([]Connection, 0, len(all))
+	for _, key := range order {
+		w, servers := Whole{Key: key}, map[string]bool{}
+		for _, c := range of[key] {
+			servers[c.Connection.Resource] = true
+			w.Connections += len(c.Grants)
+			if c.UsedAt.After(w.UsedAt) {
+				w.UsedAt = c.UsedAt
+			}
+		}
+		w.Servers = len(servers)
+		for _, c := range of[key] {
+			c.Whole = w
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// whole returns up to n connections, and the id after which the next page begins; "" when there is none. An
+// application that would not be whole begins the next page, unless it has more than n.
+func whole(all []Connection, n int) (page []Connection, next string) {
+	if len(all) > n && all[n-1].Whole.Key == all[n].Whole.Key {
+		begin := slices.IndexFunc(all, func(c Connection) bool { return c.Whole.Key == all[n].Whole.Key })
+		if rest := all[begin:]; begin > 0 && (len(rest) <= n || rest[n].Whole.Key != rest[0].Whole.Key) {
+			n = begin
+		}
+	}
+	return first(all, n)
+}
+
+// wholeOf is all of the application of a connection, or a key for a program.
+func (a *Page) wholeOf(ctx context.Context, userID string, of storage.Connection) (Whole, error) {
+	all, err := a.applications(ctx, userID, map[string]storage.Client{})
+	if err != nil {
+		return Whole{}, err
+	}
+	for _, c := range all {
+		if slices.Contains(c.Grants, of.ID) {
+			return c.Whole, nil
+		}
+	}
+	return Whole{Key: of.ClientID, Connections: 1, Servers: 1}, nil
+}
+
+// rows are the connections of a person, one for each row, the newest first.
+func (a *Page) rows(
 	ctx context.Context, userID string, known map[string]storage.Client,
 ) (out []Connection, err error) {
 	at := map[row]int{}
@@ -87,4 +171,30 @@ func (a *Page) knownClient(
 		known[id] = c
 	}
 	return c, err
+}
+
+// Disconnect ends all grants of an application, at every MCP server, and forgets the consent behind them. When it
+// returns, no token of theirs is good any more (PE-09).
+func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := a.connection(ctx, p, id)
+	var all Whole
+	if err == nil {
+		all, err = a.wholeOf(ctx, p.UserID, c.Connection)
+	}
+	if err == nil {
+		all.Connections, err = a.Store.WithdrawApplication(ctx, c.ID, storage.ByPerson, a.Now())
+	}
+	c.RevokedAt, c.RevokedBy = a.Now(), storage.ByPerson
+	c.application = storage.Application{Key: all.Key, Connections: all.Connections}
+	return a.outcome(ctx, Disconnected, err, audit.GrantRevoked, c, slog.Int("servers", all.Servers))
+}
+
+// Leave is Disconnect for one MCP server.
+func (a *Page) Leave(ctx context.Context, p Person, id string) (Outcome, error) {
+	c, err := a.connection(ctx, p, id)
+	if err == nil {
+		err = a.Store.WithdrawGrant(ctx, c.ID, storage.ByPerson, a.Now())
+	}
+	c.RevokedAt, c.RevokedBy = a.Now(), storage.ByPerson
+	return a.outcome(ctx, Left, err, audit.GrantRevoked, c)
 }
