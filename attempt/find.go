@@ -25,11 +25,18 @@ type Query struct {
 	// ClientName is an alternative to Client, because self-registered clients often have many IDs
 	// with one name.
 	ClientName string
-	Address    string
-	From       time.Time
-	Until      time.Time
-	Limit      int // number of newest attempts; 0: all
+	// Of, if set, reports which of some clients are wanted. Clients are ids of clients that it wants, by which older
+	// attempts are found than those that are read without: MaxClients at most.
+	Of      func(ctx context.Context, clientIDs []string) (map[string]bool, error)
+	Clients []string
+	Address string
+	From    time.Time
+	Until   time.Time
+	Limit   int // the newest; 0: as many as are found
 }
+
+// MaxClients is how many clients attempts are looked for by.
+const MaxClients = maxKeys
 
 const (
 	// maxRead limits the steps read in one query.
@@ -47,6 +54,15 @@ func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
 	out, err := f.find(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	if len(q.Clients) > 0 && len(q.keys()) == 0 {
+		newest := q
+		newest.Clients = nil
+		more, err := f.find(ctx, newest)
+		if err != nil {
+			return nil, err
+		}
+		out = united(out, more)
 	}
 	if q.ClientName != "" {
 		named := q
@@ -85,13 +101,13 @@ func (f Finder) find(ctx context.Context, q Query) ([]Attempt, error) {
 	if until.IsZero() {
 		until = f.Now().Add(beside)
 	}
-	wanted := q.keys()
+	by := q.by()
 	r := reading{store: f.Store, steps: map[int64]Step{}}
-	found, err := r.read(ctx, storage.StepQuery{Keys: wanted[:min(len(wanted), 1)], From: q.From, Until: until})
+	found, err := r.read(ctx, storage.StepQuery{Keys: by, From: q.From, Until: until})
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	if len(wanted) > 0 {
+	if len(by) > 0 {
 		if err := r.complete(ctx); err != nil {
 			return nil, err
 		}
@@ -102,7 +118,31 @@ func (f Finder) find(ctx context.Context, q Query) ([]Attempt, error) {
 			out = append(out, a)
 		}
 	}
-	return out, nil
+	return q.of(ctx, out)
+}
+
+// by are the keys by which steps are read: one that each attempt has, else those of the clients, one of which it has.
+func (q Query) by() (keys []string) {
+	if keys = q.keys(); len(keys) > 0 {
+		return keys[:1]
+	}
+	for _, id := range q.Clients {
+		keys = append(keys, keyed(keyClient, short(id))...)
+	}
+	return keys
+}
+
+// of returns those of attempts whose clients are wanted.
+func (q Query) of(ctx context.Context, all []Attempt) ([]Attempt, error) {
+	if q.Of == nil || len(all) == 0 {
+		return all, nil
+	}
+	ids := make([]string, 0, len(all))
+	for _, a := range all {
+		ids = append(ids, a.ClientID)
+	}
+	wanted, err := q.Of(ctx, ids)
+	return slices.DeleteFunc(all, func(a Attempt) bool { return !wanted[a.ClientID] }), err
 }
 
 // wanted reports whether the attempt matches q.

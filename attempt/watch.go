@@ -74,15 +74,21 @@ func (w *watch) look(ctx context.Context, now time.Time, q Query, tell func(News
 	}
 	w.forget(now)
 	known := map[string]bool{}
+	var wanted []Attempt
 	for _, a := range Join(w.sorted(), now) {
-		news := a.news()
-		for _, n := range news {
+		for _, n := range a.news() {
 			known[n.key()] = true
 		}
-		if !a.wanted(q) {
-			continue
+		if a.wanted(q) {
+			wanted = append(wanted, a)
 		}
-		for _, n := range news {
+	}
+	wanted, err := q.of(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	for _, a := range wanted {
+		for _, n := range a.news() {
 			if w.told[n.key()] || w.fresh && n.at().Before(w.since) {
 				w.told[n.key()] = true
 				continue

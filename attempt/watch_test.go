@@ -104,7 +104,41 @@ func TestWatchSince(t *testing.T) {
 	}
 }
 
-// TestWatchEnds: a watch ends when tell or the store fails.
+// TestWatchOf tells of clients that were not known when the watch began (RU-18).
+func TestWatchOf(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	for _, id := range []string{"app_1", "other", "app_2"} {
+		request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) { Asked(ctx, url.Values{"client_id": {id}}) })
+	}
+	r.Write(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	q := Query{From: now, Of: func(_ context.Context, ids []string) (map[string]bool, error) {
+		wanted := map[string]bool{}
+		for _, id := range ids {
+			wanted[id] = strings.HasPrefix(id, "app_")
+		}
+		return wanted, nil
+	}}
+	told := map[string]bool{}
+	err := Finder{store, func() time.Time { return now }}.Watch(ctx, q, nil, func(n News) error {
+		told[n.Attempt.ClientID] = true
+		if n.Step == nil && len(told) == 2 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || told["other"] || !told["app_1"] || !told["app_2"] {
+		t.Errorf("RU-18: got %v, %v", told, err)
+	}
+	broken := errors.New("the database is away")
+	q.Of = func(context.Context, []string) (map[string]bool, error) { return nil, broken }
+	if _, err := (Finder{store, func() time.Time { return now }}).Find(t.Context(), q); !errors.Is(err, broken) {
+		t.Errorf("RU-18: got %v, want %v", err, broken)
+	}
+}
+
+// TestWatchEnds when what is told cannot be taken, or the store fails.
 func TestWatchEnds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
@@ -64,6 +65,15 @@ func (r *Registry) checkHold(ctx context.Context, c storage.Client) error {
 		return errBlocked
 	}
 	return errHeldBack
+}
+
+// Sealed returns the client that this server has sealed in an id, also one that was never approved or was deleted.
+func (r *Registry) Sealed(id string) (storage.Client, bool) {
+	if len(id) > maxIDLength || !strings.HasPrefix(id, idPrefix) {
+		return storage.Client{}, false
+	}
+	c, err := r.sealer.open(id)
+	return c, err == nil
 }
 
 // ForgetHolds makes the next check read the holds again.

@@ -24,10 +24,10 @@ func newAttemptCommand(s std) *cobra.Command {
 
 // attemptSelection says which attempts are meant.
 type attemptSelection struct {
-	reference, user, client, address string
-	since, until                     string
-	failed                           bool
-	limit                            int
+	reference, user, client, application, address string
+	since, until                                  string
+	failed                                        bool
+	limit                                         int
 }
 
 func (f *attemptSelection) add(s std, c *cobra.Command) {
@@ -43,6 +43,8 @@ func (f *attemptSelection) add(s std, c *cobra.Command) {
 func (f *attemptSelection) addWho(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
 	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
+	c.Flags().StringVar(&f.application, "application", "",
+		"only by registrations of this application (id or name, or the id of one of them)")
 	c.Flags().StringVar(&f.address, "address", "", "only from this address")
 	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames)) // the flag is there
 	_ = c.RegisterFlagCompletionFunc("client", flagCompletion(s, (*app).clientIDs))
@@ -71,12 +73,13 @@ func (f *attemptSelection) check() error {
 // wanted is what is looked for.
 func (f *attemptSelection) wanted() admin.AttemptsWanted {
 	in := admin.AttemptsWanted{
-		Reference: f.reference,
-		User:      f.user,
-		Client:    f.client,
-		Address:   f.address,
-		Failed:    f.failed,
-		Limit:     f.limit,
+		Reference:   f.reference,
+		User:        f.user,
+		Client:      f.client,
+		Application: f.application,
+		Address:     f.address,
+		Failed:      f.failed,
+		Limit:       f.limit,
 	}
 	in.Since, _ = parseMoment("--since", f.since) // checked before
 	in.Until, _ = parseMoment("--until", f.until)
@@ -96,7 +99,7 @@ func newAttemptList(s std) *cobra.Command {
 	var which attemptSelection
 	var asJSON bool
 	c := callerCommand(s, admin.AttemptList, &cobra.Command{
-		Args: cobra.NoArgs, Example: "--failed --since 1h\n--user alice\n--client Claude --json",
+		Args: cobra.NoArgs, Example: "--failed --since 1h\n--user alice\n--client Claude --json\n--application app_...",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

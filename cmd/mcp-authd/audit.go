@@ -35,6 +35,8 @@ type auditFilter struct {
 
 func (f *auditFilter) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.Person, "person", "", "of a person: name or id of the account, also one that was deleted")
+	c.Flags().StringVar(&f.Application, "application", "",
+		"of an application, by all of its registrations: id or name, or the id of one of them")
 	c.Flags().StringVar(&f.Grant, "grant", "", "of a grant, by its whole id")
 	c.Flags().StringVar(&f.Event, "event", "", "of one kind, such as consent.approved")
 	c.Flags().StringVar(&f.since, "since", "", "from a time on, such as 2026-03-01T12:00:00Z, or how long ago, as 15m")
@@ -84,7 +86,7 @@ func (f *auditFilter) entries(ctx context.Context, by admin.Caller) ([]admin.Aud
 func newAuditList(s std) *cobra.Command {
 	var f auditFilter
 	return callerCommand(s, admin.AuditList, &cobra.Command{
-		Args: cobra.NoArgs, Example: "--person alice --since 24h\n--event consent.approved --limit 0 --json",
+		Args: cobra.NoArgs, Example: "--person alice --since 24h\n--event consent.approved --limit 0 --json\n--application Claude",
 	}, f.add, func(c *cobra.Command, by admin.Caller, _ []string) error {
 		views, err := f.entries(c.Context(), by)
 		if err != nil {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -269,4 +271,62 @@ func (s *Service) showApplication(ctx context.Context, in ApplicationID) (out Ap
 		out.Clients = append(out.Clients, clientOf(c))
 	}
 	return out, nil
+}
+
+// registrations tells which clients are registrations of one application, also those that nobody has approved, and
+// those that were deleted.
+type registrations struct {
+	s     *Service
+	key   string
+	known map[string]bool
+}
+
+// maxRegistrations bounds what is kept of ids while attempts are watched.
+const maxRegistrations = 50_000
+
+// registrationsOf finds an application by its id, by a client of it, or by its name.
+func (s *Service) registrationsOf(ctx context.Context, name string) (*registrations, error) {
+	r := &registrations{s: s, known: map[string]bool{}}
+	a, err := s.findApplication(ctx, name)
+	r.key = a.Key
+	if errors.Is(err, ErrNotFound) && (strings.HasPrefix(name, "app_") || identifier.IsClient(name)) {
+		var keys map[string]string // none of its clients may be left
+		keys, err = s.Store.ApplicationKeys(ctx, []string{name})
+		r.key = keys[name]
+	}
+	return r, err
+}
+
+// has reports for each id whether it is that of a registration, of the application, or of one that counts as it.
+func (r *registrations) has(ctx context.Context, ids []string) (map[string]bool, error) {
+	if len(r.known) > maxRegistrations {
+		r.known = map[string]bool{}
+	}
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.known[id]; return ok })
+	if len(unknown) == 0 {
+		return r.known, nil
+	}
+	slices.Sort(unknown)
+	keys, err := r.s.Store.ApplicationKeys(ctx, slices.Compact(unknown))
+	if err != nil {
+		return nil, err
+	}
+	registry, err := r.s.Registry()
+	if err != nil {
+		return nil, err
+	}
+	sealed := map[string]string{} // of ids that have no row
+	for id, key := range keys {
+		if c, ok := registry.Sealed(id); ok && key == id {
+			sealed[id] = c.Application()
+		}
+	}
+	as, err := r.s.Store.ApplicationKeys(ctx, slices.Collect(maps.Values(sealed)))
+	if err != nil {
+		return nil, err
+	}
+	for id, key := range keys {
+		r.known[id] = id != "" && cmp.Or(as[sealed[id]], key) == r.key
+	}
+	return r.known, nil
 }

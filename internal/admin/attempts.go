@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,14 +18,15 @@ const maxAttempts = 1000
 
 // AttemptsWanted asks for attempts.
 type AttemptsWanted struct {
-	Reference string    `json:"reference,omitempty" jsonschema:"only the one with this reference"`
-	User      string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
-	Client    string    `json:"client,omitempty" jsonschema:"only by this client (name or id, also one that is not known)"`
-	Address   string    `json:"address,omitempty" jsonschema:"only from this IP address"`
-	Since     time.Time `json:"since,omitzero" jsonschema:"only those that ended since then"`
-	Until     time.Time `json:"until,omitzero" jsonschema:"only those that began before then"`
-	Failed    bool      `json:"failed,omitempty" jsonschema:"only those with a fault"`
-	Limit     int       `json:"limit,omitempty" jsonschema:"the newest that match, at most 1000; 50 when it is left out"`
+	Reference   string    `json:"reference,omitempty" jsonschema:"only the one with this reference"`
+	User        string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
+	Client      string    `json:"client,omitempty" jsonschema:"only by this client (name or id, also one that is not known)"`
+	Application string    `json:"application,omitempty" jsonschema:"only by registrations of this application: its id, the id of one of them, or its name"`
+	Address     string    `json:"address,omitempty" jsonschema:"only from this IP address"`
+	Since       time.Time `json:"since,omitzero" jsonschema:"only those that ended since then"`
+	Until       time.Time `json:"until,omitzero" jsonschema:"only those that began before then"`
+	Failed      bool      `json:"failed,omitempty" jsonschema:"only those with a fault"`
+	Limit       int       `json:"limit,omitempty" jsonschema:"the newest that match, at most 1000; 50 when it is left out"`
 }
 
 // AttemptReference names an attempt.
@@ -88,6 +90,23 @@ func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attemp
 		}
 		if !strings.HasSuffix(in.Client, CutMark) { // many may have one name, and most have no row
 			q.ClientName = in.Client
+		}
+	}
+	if in.Application != "" {
+		of, err := s.registrationsOf(ctx, in.Application)
+		if errors.Is(err, ErrNotFound) {
+			err = fault(ErrNotFound, "nobody has approved an application %q: look for its client, by name or id", in.Application)
+		}
+		if err != nil {
+			return q, err
+		}
+		q.Of = of.has
+		stored, err := s.Store.ApplicationClients(ctx, of.key, "", attempt.MaxClients)
+		if err != nil {
+			return q, err
+		}
+		for _, c := range stored {
+			q.Clients = append(q.Clients, c.ID)
 		}
 	}
 	if in.Address != "" {

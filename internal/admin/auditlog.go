@@ -16,11 +16,12 @@ import (
 
 // AuditWanted asks for entries of the audit log.
 type AuditWanted struct {
-	Person string    `json:"person,omitempty" jsonschema:"of a person: name or id, also of an account that was deleted"`
-	Grant  string    `json:"grant,omitempty" jsonschema:"of a grant, by its whole id"`
-	Event  string    `json:"event,omitempty" jsonschema:"of one kind, such as consent.approved"`
-	Since  time.Time `json:"since,omitzero" jsonschema:"from a time on"`
-	Until  time.Time `json:"until,omitzero" jsonschema:"before a time"`
+	Person      string    `json:"person,omitempty" jsonschema:"of a person: name or id, also of an account that was deleted"`
+	Application string    `json:"application,omitempty" jsonschema:"of an application: its id, the id of one of its clients, or its name"`
+	Grant       string    `json:"grant,omitempty" jsonschema:"of a grant, by its whole id"`
+	Event       string    `json:"event,omitempty" jsonschema:"of one kind, such as consent.approved"`
+	Since       time.Time `json:"since,omitzero" jsonschema:"from a time on"`
+	Until       time.Time `json:"until,omitzero" jsonschema:"before a time"`
 	Paging
 }
 
@@ -126,7 +127,15 @@ func (s *Service) listAudit(ctx context.Context, in AuditWanted) (p Page[AuditEn
 			return p, err
 		}
 	}
-	found, next, err := s.Store.SearchAudit(ctx, q)
+	search := s.Store.SearchAudit
+	if in.Application != "" {
+		of, err := s.registrationsOf(ctx, in.Application)
+		if err != nil {
+			return p, err
+		}
+		search = of.searchAudit
+	}
+	found, next, err := search(ctx, q)
 	if err != nil {
 		return p, err
 	}
@@ -147,6 +156,61 @@ func (s *Service) listAudit(ctx context.Context, in AuditWanted) (p Page[AuditEn
 		p.Next = fmt.Sprintf("%d.%d", next.At.UnixMilli(), next.Index)
 	}
 	return p, nil
+}
+
+// auditChunk is how many entries are read at once to look for those of an application.
+const auditChunk = 1000
+
+// searchAudit is storage.AuditLog.SearchAudit for the entries of the application.
+func (r *registrations) searchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
+	limit := q.Limit
+	q.Limit = auditChunk
+	for read := 0; read < storage.AuditReads; read += auditChunk {
+		some, next, err := r.s.Store.SearchAudit(ctx, q)
+		if err != nil {
+			return nil, next, err
+		}
+		of, err := r.audited(ctx, some)
+		if err != nil {
+			return nil, next, err
+		}
+		for i, e := range some {
+			if !of[i] {
+				continue
+			}
+			if len(found) == limit {
+				if i > 0 {
+					q.After = storage.AuditPlace{At: some[i-1].At, Index: some[i-1].Index}
+				}
+				return found, q.After, nil
+			}
+			found = append(found, e)
+		}
+		if q.After = next; next.At.IsZero() || len(some) < auditChunk { // the search has come to its own bound
+			break
+		}
+	}
+	return found, q.After, nil
+}
+
+// audited reports for each entry whether it is of the application.
+func (r *registrations) audited(ctx context.Context, entries []storage.AuditEntry) ([]bool, error) {
+	ids := make([]string, 0, 2*len(entries))
+	for _, e := range entries {
+		entry, err := verify.ParseEntry(e.Leaf)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, entry.Fields["client_id"], entry.Fields["application"])
+	}
+	known, err := r.has(ctx, ids)
+	of := make([]bool, len(entries))
+	for i := range of {
+		of[i] = known[ids[2*i]] || known[ids[2*i+1]]
+	}
+	return of, err
 }
 
 // auditPlace reads the next of a page: milliseconds and an index.

@@ -137,11 +137,18 @@ type Names struct {
 		storage.Users
 		storage.Clients
 	}
-	known map[string]string
+	registry *dcr.Registry // nil: not there
+	known    map[string]string
 }
 
 // Names reads names as they are asked for, each once.
-func (s *Service) Names() *Names { return &Names{s.Store, map[string]string{}} }
+func (s *Service) Names() *Names {
+	n := &Names{store: s.Store, known: map[string]string{}}
+	if s.Registry != nil {
+		n.registry, _ = s.Registry() // without it, some have no name
+	}
+	return n
+}
 
 // User is the name of an account.
 func (n *Names) User(ctx context.Context, id string) string {
@@ -155,6 +162,11 @@ func (n *Names) User(ctx context.Context, id string) string {
 func (n *Names) Client(ctx context.Context, id string) string {
 	return n.of(id, func() (string, error) {
 		c, err := n.store.Client(ctx, id)
+		if err != nil && n.registry != nil {
+			if sealed, ok := n.registry.Sealed(id); ok {
+				return sealed.Name, nil
+			}
+		}
 		return c.Name, err
 	})
 }

@@ -142,4 +142,19 @@ var applications = noun{
 	empty: web.ConsoleHint{
 		Text: "There is none yet. An application is here when a person has approved it.",
 	},
+	related: []related{
+		{
+			table: table{
+				title: "Attempts", noun: "attempt",
+				columns: []string{"reference", "started_at", "person", "step", "verdict"},
+			},
+			list: "attempt list", field: "id", filter: "application",
+		},
+		{
+			table: table{
+				title: "Audit log", noun: "audit", columns: []string{"index", "at", "event", "person", "client_id"},
+			},
+			list: "audit list", field: "id", filter: "application",
+		},
+	},
 }
