@@ -49,17 +49,8 @@ WHERE g.revoked_at IS NULL AND g.expires_at > $2 AND NOT ` + column.IsCut + " LI
 func (s *Store) fileClients(ctx context.Context) error {
 	for {
 		n := 0
-		err := s.do(ctx, "file clients", func(ctx context.Context, q querier) error {
-			var ids, keys, names, redirects []string
-			rows, err := each(ctx, q, scanFiled, column.Unfiled+"$1", column.FileBatch)
-			for _, r := range rows {
-				ids, keys = append(ids, r.ID), append(keys, r.Application())
-				names, redirects = append(names, r.Name), append(redirects, r.redirects)
-			}
-			if n = len(rows); err != nil || n == 0 {
-				return err
-			}
-			_, err = exec(ctx, q, fileBatch, ids, keys, names, redirects)
+		err := s.do(ctx, "file clients", func(ctx context.Context, q querier) (err error) {
+			n, err = fileSome(ctx, q)
 			return err
 		})
 		if err != nil || n < column.FileBatch {
@@ -68,7 +59,22 @@ func (s *Store) fileClients(ctx context.Context) error {
 	}
 }
 
-// unfiled is a client with its redirect URIs as stored.
+// fileSome files up to column.FileBatch clients, and returns how many it has found.
+func fileSome(ctx context.Context, q querier) (int, error) {
+	var ids, keys, names, redirects []string
+	rows, err := each(ctx, q, scanFiled, column.Unfiled+"$1", column.FileBatch)
+	for _, r := range rows {
+		ids, keys = append(ids, r.ID), append(keys, r.Application())
+		names, redirects = append(names, r.Name), append(redirects, r.redirects)
+	}
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	_, err = exec(ctx, q, fileBatch, ids, keys, names, redirects)
+	return len(rows), err
+}
+
+// unfiled is a client with its redirect URIs as they are stored.
 type unfiled struct {
 	storage.Client
 	redirects string
@@ -300,7 +306,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 
 // SplitApplication implements storage.Applications.
 func (s *Store) SplitApplication(ctx context.Context, key string, now time.Time) error {
-	err := s.tx(ctx, "split application", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "split application", func(ctx context.Context, q querier) error {
 		var of string
 		var cut bool
 		err := one(ctx, q, []any{&of}, "SELECT counts_as FROM application_aliases WHERE application = $1", key)
@@ -313,16 +319,16 @@ func (s *Store) SplitApplication(ctx context.Context, key string, now time.Time)
 		case cut:
 			return storage.ErrBusy
 		}
-		return all(ctx, q,
+		err = all(ctx, q,
 			statement{"DELETE FROM application_aliases WHERE application = $1", []any{key}},
 			statement{`INSERT INTO application_holds (application, name, blocked, held_by, at)
 				SELECT $1::text, name, blocked, held_by, at FROM application_holds WHERE application = $2 ON CONFLICT DO NOTHING`,
 				[]any{key, of}},
 			statement{"UPDATE clients SET application = NULL WHERE application = $1 AND deleted_at IS NULL", []any{of}},
 		)
-	})
-	if err != nil {
+		for n := column.FileBatch; err == nil && n == column.FileBatch; { // what is held stays held
+			n, err = fileSome(ctx, q)
+		}
 		return err
-	}
-	return s.fileClients(ctx)
+	})
 }
