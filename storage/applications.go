@@ -62,10 +62,11 @@ type Applications interface {
 	// DeleteApplication deletes the clients of an application like DeleteClient, and cuts its
 	// grants.
 	DeleteApplication(ctx context.Context, key string, now time.Time) error
-	// MergeApplications makes the clients of key, and of the keys merged into it, count as into
-	// from then on. It returns ErrExists if key or into is already merged into another one, and
-	// ErrMismatch if only one of the two is held. It returns ErrBusy while grants of one of them
-	// are being cut.
+	// MergeApplications has the clients of one key, and of those that count as it, count as into from then on. A
+	// person who has paused one of them has then paused each of them at that resource, as PauseGrant does; each is
+	// resumed by itself.
+	// ErrExists when key or into counts as another one already, ErrMismatch when one of the two is held and the
+	// other is not, ErrBusy while grants of one of them are being cut.
 	MergeApplications(ctx context.Context, key, into string, now time.Time) error
 	// SplitApplication ends a merge. A hold of the application stays for both. It returns
 	// ErrNotFound if key is not merged into another one, and ErrBusy while grants of one of them

@@ -105,8 +105,8 @@ var (
 	ApplicationMerge = define(Spec{
 		Name: "application merge", Method: "POST", Path: "/applications/{id}/merge", Fresh: true, Takes: true,
 		Summary: "Have an application count as another one",
-		Details: "From then on both are one for these operations, with registrations to come. What a person has paused stays\n" +
-			"as it is. application split ends it.",
+		Details: "From then on both are one for these operations, with registrations to come. A person who has paused one of\n" +
+			"them has then paused both. application split ends the merge, and no pause.",
 	}, (*Service).mergeApplications)
 	ApplicationSplit = define(Spec{
 		Name: "application split", Method: "POST", Path: "/applications/{id}/split", Fresh: true,

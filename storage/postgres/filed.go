@@ -294,6 +294,9 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 		case cut:
 			return storage.ErrBusy
 		}
+		if err := unitePauses(ctx, q, key, into, now); err != nil {
+			return err
+		}
 		return all(ctx, q,
 			statement{"DELETE FROM application_holds WHERE application = $1", []any{key}},
 			statement{"UPDATE application_aliases SET counts_as = $2 WHERE counts_as = $1", []any{key, into}},

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -43,14 +44,16 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(p.paused_at, excluded.paused
 // Pauses implements storage.Pauses.
 func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
 	err = s.do(ctx, "pauses", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Pause, error) {
-			var r column.PauseRow
-			err := row.Scan(r.Dest()...)
-			return r.Pause(), err
-		}, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2", userID, storage.MaxPauses)
+		out, err = each(ctx, q, scanPause, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2", userID, storage.MaxPauses)
 		return err
 	})
 	return out, err
+}
+
+func scanPause(row pgx.CollectableRow) (storage.Pause, error) {
+	var r column.PauseRow
+	err := row.Scan(r.Dest()...)
+	return r.Pause(), err
 }
 
 // PauseByID implements storage.Pauses.
@@ -129,7 +132,38 @@ func storePause(ctx context.Context, q querier, g storage.Connection, app column
 		exec(ctx, q, putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
 }
 
-// turn holds the parameters of takeTurn.
+// unitePauses pauses two applications, and what counts as them, for each person who has paused one of them.
+func unitePauses(ctx context.Context, q querier, key, into string, now time.Time) error {
+	keys, err := each(ctx, q, pgx.RowTo[string], `SELECT $1::text UNION SELECT $2::text
+		UNION SELECT application FROM application_aliases WHERE counts_as IN ($1, $2)`, key, into)
+	if err != nil {
+		return err
+	}
+	paused, err := each(ctx, q, scanPause, readPauses+"application = ANY($1) ORDER BY id", keys)
+	if err != nil {
+		return err
+	}
+	for _, p := range column.MissingPauses(keys, paused) {
+		known, err := knownOf(ctx, q, p.UserID, p.Resource, "")
+		if err != nil {
+			return err
+		}
+		app := column.ApplicationBy(p.Application, p.ClientID, known)
+		err = all(ctx, q,
+			statement{putPause, append(column.StoredPause(p), math.MaxInt32)},
+			forgetApplication(p.UserID, p.Resource, app),
+			expireCodes(p.UserID, p.Resource, app, now),
+			statement{"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE " + ofConnected,
+				[]any{p.UserID, column.Millis(now), p.Resource, app.Clients}},
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn is what takeTurn is about.
 type turn struct{ application, pauseID string }
 
 // turnOf returns the turn of a grant that will be stored.

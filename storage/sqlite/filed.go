@@ -289,6 +289,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 			return storage.ErrBusy
 		}
 		return all(
+			func() error { return unitePauses(c, key, into, now) },
 			run(c, "DELETE FROM application_holds WHERE application = ?", key),
 			run(c, "UPDATE application_aliases SET counts_as = ?2 WHERE counts_as = ?1", key, into),
 			run(c, "INSERT INTO application_aliases (application, counts_as, at) VALUES (?, ?, ?)", key, into,

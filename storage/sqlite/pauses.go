@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -118,7 +119,40 @@ func storePause(c *conn, g storage.Connection, app column.Application, now time.
 		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
 }
 
-// pauseOf returns the id of the pause that would prevent an approval.
+// unitePauses pauses two applications, and what counts as them, for each person who has paused one of them.
+func unitePauses(c *conn, key, into string, now time.Time) error {
+	keys, err := each(c, func(row scanner) (key string, err error) {
+		err = row.Scan(&key)
+		return key, err
+	}, "SELECT ?1 UNION SELECT ?2 UNION SELECT application FROM application_aliases WHERE counts_as IN (?1, ?2)", key, into)
+	if err != nil {
+		return err
+	}
+	paused, err := each(c, scanPause, readPauses+"application IN (SELECT value FROM json_each(?))", column.List(keys))
+	if err != nil {
+		return err
+	}
+	for _, p := range column.MissingPauses(keys, paused) {
+		known, err := knownOf(c, p.UserID, p.Resource, "")
+		if err != nil {
+			return err
+		}
+		app := column.ApplicationBy(p.Application, p.ClientID, known)
+		err = all(
+			run(c, putPause, append(column.StoredPause(p), math.MaxInt32)...),
+			forgetApplication(c, p.UserID, p.Resource, app),
+			expireCodes(c, p.UserID, p.Resource, app, now),
+			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
+				p.UserID, column.Millis(now), p.Resource, column.List(app.Clients)),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pauseOf returns the id of the pause that an approval must not find.
 func pauseOf(c *conn, client *storage.Client, g storage.Grant) (string, error) {
 	if client != nil {
 		return storage.PauseID(g.UserID, client.Application(), g.Resource), nil

@@ -165,3 +165,58 @@ func mergedApplications(t *testing.T, e *env) {
 	same(t, registrations(other), 1)
 	same(t, registrations(key), 2)
 }
+
+// mergedPauses: RU-18, EN-02: a person who has paused one of two applications has paused both once they are merged, and
+// nobody else has. Each is resumed by itself, and a split changes nothing.
+func mergedPauses(t *testing.T, e *env) {
+	a, b, namesake, _ := e.installations(t)
+	p := e.person(t)
+	connect := func(p person, like storage.Client) storage.Approval {
+		t.Helper()
+		like.ID = secrets.ID("mcp_")
+		a := e.approval(p)
+		a.Client, a.Grant.ClientID = &like, like.ID
+		check(t, e.s.Approve(e.ctx, a))
+		e.redeem(t, e.redemption(a))
+		return a
+	}
+	here, again, there := connect(p, *a.Client), connect(p, *a.Client), connect(p, *namesake.Client)
+	key, other := a.Client.Application(), namesake.Client.Application()
+	paused := func(want error, of ...storage.Approval) {
+		t.Helper()
+		for _, a := range of {
+			e.wantLive(t, a, want == nil)
+			_, err := e.s.PauseOf(e.ctx, a.Grant.UserID, a.Client, a.Grant.Resource)
+			if want == nil {
+				wantErr(t, err, storage.ErrNotFound)
+			} else {
+				check(t, err)
+			}
+			one := e.approval(p)
+			cl := *a.Client
+			cl.ID = secrets.ID("mcp_")
+			one.Client, one.Grant.ClientID, one.PageUntil = &cl, cl.ID, e.now.Add(time.Hour)
+			if a.Grant.UserID == p.ID {
+				wantErr(t, e.s.Approve(e.ctx, one), want)
+			}
+		}
+	}
+	check(t, e.s.PauseGrant(e.ctx, p.ID, there.Grant.ID, e.now))
+	paused(storage.ErrPaused, there)
+	paused(nil, here, again)
+	check(t, e.s.MergeApplications(e.ctx, other, key, e.now))
+	paused(storage.ErrPaused, here, again, there)
+	paused(nil, a, b, namesake) // of other people
+
+	check(t, e.s.ResumeGrant(e.ctx, p.ID, here.Grant.ID, e.now))
+	paused(nil, here, again)
+	paused(storage.ErrPaused, there)
+	check(t, e.s.SplitApplication(e.ctx, other, e.now))
+	paused(nil, here, again)
+	paused(storage.ErrPaused, there)
+	pauses, err := e.s.Pauses(e.ctx, p.ID)
+	check(t, err)
+	same(t, len(pauses), 1)
+	check(t, e.s.EndPause(e.ctx, p.ID, pauses[0].ID, e.now))
+	paused(nil, here, again, there)
+}

@@ -75,6 +75,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Applications", applications},
 		{"CutApplications", cutApplications},
 		{"MergedApplications", mergedApplications},
+		{"MergedPauses", mergedPauses},
 		{"WithdrawnApplications", withdrawnApplications},
 		{"CutAssertions", cutAssertions},
 		{"LastCalls", lastCalls},

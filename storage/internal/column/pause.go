@@ -1,6 +1,7 @@
 package column
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -36,4 +37,28 @@ func PauseValues(g storage.Grant, app Application, now time.Time) []any {
 		storage.PauseID(g.UserID, app.Key, g.Resource), g.UserID, app.Key, g.Resource, g.ClientID, app.Name,
 		Millis(now),
 	}
+}
+
+// StoredPause are the values of a pause in the order of PauseRead.
+func StoredPause(p storage.Pause) []any {
+	return []any{p.ID, p.UserID, p.Application, p.Resource, p.ClientID, p.ClientName, Millis(p.At)}
+}
+
+// MissingPauses returns the pauses by which each of some applications is paused where one of them is. No client began
+// them, so they have the application in its place.
+func MissingPauses(keys []string, all []storage.Pause) (missing []storage.Pause) {
+	is := map[string]bool{}
+	for _, p := range all {
+		is[p.ID] = true
+	}
+	for _, p := range all {
+		for _, key := range slices.Sorted(slices.Values(keys)) {
+			p.ID, p.Application, p.ClientID = storage.PauseID(p.UserID, key, p.Resource), key, key
+			if !is[p.ID] {
+				is[p.ID] = true
+				missing = append(missing, p)
+			}
+		}
+	}
+	return missing
 }
