@@ -37,7 +37,8 @@ func (s *Service) acceptProposal(ctx context.Context, in ProposalID) (out Accept
 	return out, err
 }
 
-// carryOut does what was proposed, if what it is about is as it was then.
+// carryOut runs the operation of a proposal if its object has not changed since the proposal was
+// made.
 func (s *Service) carryOut(
 	ctx context.Context, p storage.Proposal, v Verb, in, out reflect.Value,
 ) (storage.Proposal, error) {
@@ -46,7 +47,7 @@ func (s *Service) carryOut(
 		err = fault(ErrConflict, "what this is about has changed since it was proposed: look at it, and propose it again")
 	}
 	if err == nil {
-		err = s.mayTouch(ctx, v, in.Elem()) // before it is decided: a refusal must not use it up
+		err = s.mayTouch(ctx, v, in.Elem()) // before decide: a refusal must not use the proposal up
 	}
 	if err != nil {
 		return p, err
@@ -85,8 +86,8 @@ func (s *Service) acceptable(ctx context.Context, p storage.Proposal, a Actor) (
 	return v, in, s.stillMay(ctx, p, v, in.Elem())
 }
 
-// decidable returns the input of a proposal that an actor may accept or decline, because the actor may do
-// the proposed operation to its object.
+// decidable returns the input of a proposal that an actor may accept or decline: the actor must be
+// permitted to run the proposed operation on its object.
 func (s *Service) decidable(ctx context.Context, p storage.Proposal, v Verb, a Actor) (in reflect.Value, err error) {
 	if !v.Spec().Permits(a.Role) {
 		return in, ErrForbidden
@@ -102,7 +103,7 @@ func (s *Service) decidable(ctx context.Context, p storage.Proposal, v Verb, a A
 	return in, s.mayTouch(ctx, v, in.Elem())
 }
 
-// stillMay is an error when who proposed something may not do it any more.
+// stillMay returns an error if the proposer may no longer run the proposed operation.
 func (s *Service) stillMay(ctx context.Context, p storage.Proposal, v Verb, in reflect.Value) error {
 	by, gone := p.By, fault(ErrConflict, "who proposed this may not do it any more")
 	if by.UserID == "" {
@@ -122,7 +123,7 @@ func (s *Service) stillMay(ctx context.Context, p storage.Proposal, v Verb, in r
 	return err
 }
 
-// decide ends a proposal, once.
+// decide accepts or declines a proposal. A proposal can be decided once.
 func (s *Service) decide(
 	ctx context.Context, id string, state storage.ProposalState, by storage.Party,
 ) (storage.Proposal, error) {
@@ -156,8 +157,9 @@ func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal,
 	return s.viewProposal(ctx, s.Names(), p)
 }
 
-// mayDecline returns an error unless an actor may decline a proposal: who made it may, and who may do the proposed
-// operation to its object. One of an operation that this version does not have is anybody's to decline.
+// mayDecline returns an error unless an actor may decline a proposal. The proposer may, and so may
+// anyone who is permitted to run the operation on its object. If this version does not have the
+// operation, anyone may decline.
 func (s *Service) mayDecline(ctx context.Context, p storage.Proposal, a Actor) error {
 	v := named(p.Operation)
 	if sameParty(partyOf(a), p.By) || v == nil {

@@ -43,7 +43,7 @@ type GroupMember struct {
 	AddedAt time.Time `json:"added_at"`
 }
 
-// GroupDetails are a group, its members, and the rules that name it.
+// GroupDetails describes a group with its members and the rules that name it.
 type GroupDetails struct {
 	Group
 	Users []GroupMember `json:"users"`
@@ -64,7 +64,7 @@ type ProviderMembers struct {
 	ProviderGroup string `json:"provider_group,omitempty" jsonschema:"whom the provider names in this group (its claim groups) is a member"`
 }
 
-// GroupLeavers are accounts to be taken out of a group.
+// GroupLeavers is the input for removing accounts from a group.
 type GroupLeavers struct {
 	Group string   `json:"group" jsonschema:"the name of the group"`
 	Users []string `json:"users,omitempty" jsonschema:"names of the accounts to take out of it"`
@@ -79,7 +79,7 @@ type GroupChanged struct {
 	Users   []string `json:"users,omitempty" jsonschema:"the accounts that were put in or taken out"`
 }
 
-// The operations on groups of accounts.
+// Operations on groups of accounts.
 var (
 	GroupAdd = define(Spec{
 		Name: "group add", Method: "POST", Path: "/groups", Fresh: true,
@@ -107,7 +107,7 @@ var (
 
 const (
 	maxGroupText  = 200
-	maxGroupUsers = 100 // of one call
+	maxGroupUsers = 100 // per call
 )
 
 func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged, error) {
@@ -154,7 +154,7 @@ func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged
 	return out, err
 }
 
-// membersOf finds accounts that are to be in a group. A group is no member, be it of itself.
+// membersOf finds the accounts to add to a group. Groups cannot be members of groups.
 func (s *Service) membersOf(ctx context.Context, group string, names []string) (out []storage.User, err error) {
 	if len(names) > maxGroupUsers {
 		return nil, fault(ErrInvalid, "name at most %d users at a time", maxGroupUsers)
@@ -202,7 +202,7 @@ func (s *Service) removeFromGroup(ctx context.Context, in GroupLeavers) (GroupCh
 	return out, err
 }
 
-// groupFault explains why an account could not be put into a group, or taken out of it.
+// groupFault explains why an account could not be added to or removed from a group.
 func groupFault(err error, group, user string) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return fault(ErrNotFound, "%s is not in the group %s; see: mcp-authd group show %s", user, group, group)

@@ -11,20 +11,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Role is what a person of the operator may do (OB-10).
+// Role is a user's set of administrative permissions (OB-10).
 type Role = storage.Role
 
-// The roles. An account without one administers nothing.
+// The roles. An account without a role administers nothing.
 const (
 	Administrator = storage.Administrator // everything
 	Auditor       = storage.Auditor       // reads everything, changes nothing
-	Support       = storage.Support       // helps people: accounts, attempts
+	Support       = storage.Support       // helps users: accounts and attempts
 )
 
-// NoRole is what people write for an account without a role.
+// NoRole is the written form of "no role".
 const NoRole = "none"
 
-// ParseRole reads a role as people write it.
+// ParseRole parses the written form of a role.
 func ParseRole(name string) (Role, error) {
 	switch r := Role(name); r {
 	case Administrator, Auditor, Support:
@@ -35,25 +35,26 @@ func ParseRole(name string) (Role, error) {
 	return "", fault(ErrInvalid, "%q is not administrator, auditor, support or none", name)
 }
 
-// The roles that operations name beside administrators.
+// Roles, other than administrator, that operations permit.
 var (
-	readers = []Role{Auditor, Support} // may read of people and attempts
-	helping = []Role{Support}          // may help people
-	reading = []Role{Auditor}          // may read the rest
+	readers = []Role{Auditor, Support} // may read accounts and attempts
+	helping = []Role{Support}          // may help users
+	reading = []Role{Auditor}          // may read everything else
 )
 
-// Actor is a person or program at a face of the API.
+// Actor is a user or program that calls the API.
 type Actor struct {
 	UserID, Name string // "" for a program
-	ClientID     string // the application by which they act; "": a browser
+	ClientID     string // the client that the actor uses; "" for a browser
 	Role         Role
-	// Proved is when the person last proved who they are; zero: not known, or a program.
+	// Proved is when the user last authenticated. It is zero for programs and if unknown.
 	Proved time.Time
-	// Program: it acts for itself, with a secret of its own, and cannot be asked for a proof.
+	// Program is set for a program that acts for itself with its own secret. It cannot be asked to
+	// authenticate again.
 	Program bool
 }
 
-// RoleOf is the role of an account; "" for none, and of one that is disabled.
+// RoleOf returns the role of an account, or "" if it has none or is disabled.
 func RoleOf(u storage.User) Role {
 	if u.Disabled {
 		return ""
@@ -61,7 +62,8 @@ func RoleOf(u storage.User) Role {
 	return u.Role
 }
 
-// Operator carries out whatever it is asked: who has the database and the master key needs no permission.
+// Operator returns a Caller without permission checks, for commands that have the database and the
+// master key.
 func (s *Service) Operator() Caller { return operator{s} }
 
 type operator struct{ service *Service }
@@ -70,11 +72,12 @@ func (o operator) Call(ctx context.Context, v Verb, in, out any) error {
 	return v.run(ctx, o.service, in, out)
 }
 
-// As carries out what an actor may do, and records it as theirs.
+// As returns a Caller that is limited to the permissions of a and records operations under its
+// name.
 func (s *Service) As(a Actor) Caller { return acting{s, a} }
 
-// Permits returns [ErrForbidden] for an operation that the role of an actor may not use, and a
-// [*StaleError] where the proof of who they are is too old.
+// Permits returns [ErrForbidden] if the actor's role does not permit an operation, and a
+// [*StaleError] if the actor's last authentication is too old.
 func (s *Service) Permits(a Actor, o Spec) error {
 	if !o.Permits(a.Role) {
 		return ErrForbidden
@@ -90,8 +93,8 @@ type acting struct {
 	actor   Actor
 }
 
-// Call also returns the errors of [Service.Permits], [ErrUnavailable], [ErrInterrupted] and [ErrUnkept], and a
-// [*ProposedError] for an operation that needs two administrators.
+// Call also returns the errors of [Service.Permits], [ErrUnavailable], [ErrInterrupted] and
+// [ErrUnkept]. It returns a [*ProposedError] for an operation that needs two administrators.
 func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	return interrupted(v.Spec(), c.call(ctx, v, in, out))
 }
@@ -132,14 +135,14 @@ func (c acting) call(ctx context.Context, v Verb, in, out any) error {
 
 type actorKey struct{}
 
-// actorName is who has an operation carried out, for people to read.
+// actorName returns a readable name for the caller of an operation.
 func actorName(ctx context.Context) string {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return cmp.Or(a.Name, a.ClientID, a.UserID, "operator")
 }
 
-// mayGiveRoles is an error where the actor is not one who may act on accounts that have a role: who
-// helps people would else get that role by a link or a password of theirs.
+// mayGiveRoles returns an error unless the actor may act on accounts that have a role. Otherwise a
+// support user could obtain such a role through a link or a password that they issue.
 func mayGiveRoles(ctx context.Context) error {
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok && a.Role != Administrator {
 		return fault(ErrForbidden, "only an administrator may do this to an account that has a role, or that is "+
@@ -148,7 +151,7 @@ func mayGiveRoles(ctx context.Context) error {
 	return nil
 }
 
-// givenRole reads a role that an actor gives an account, "" for none.
+// givenRole parses the role that an actor assigns to an account, or "" for none.
 func givenRole(ctx context.Context, name string) (Role, error) {
 	if name == "" || name == NoRole {
 		return "", nil
@@ -160,7 +163,7 @@ func givenRole(ctx context.Context, name string) (Role, error) {
 	return role, mayGiveRoles(ctx)
 }
 
-// noted is what each event of the operation says of the actor.
+// noted returns the attributes that describe the actor in each audit event of an operation.
 func (c acting) noted(s Spec) []slog.Attr {
 	return []slog.Attr{
 		slog.String("by", string(c.actor.Role)), slog.String("by_user", c.actor.Name),

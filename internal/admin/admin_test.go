@@ -14,7 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
-// TestOperations: what is declared holds together, for all faces (OB-10).
+// TestOperations checks that the declarations of operations are consistent for all front ends
+// (OB-10).
 func TestOperations(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z-]+ [a-z-]+( [a-z-]+)?$`)
 	inPath := regexp.MustCompile(`{([a-z_]+)}`)
@@ -53,7 +54,7 @@ func newService(t *testing.T, at time.Time) *admin.Service {
 	return &admin.Service{Store: store, Users: accounts, FreshFor: admin.FreshFor, Now: func() time.Time { return at }}
 }
 
-// TestPermission: a role has what its operations name, and no more (OB-10).
+// TestPermission checks that a role has exactly the operations that name it (OB-10).
 func TestPermission(t *testing.T) {
 	now := time.Now()
 	s := newService(t, now)
@@ -96,7 +97,7 @@ func same(got, want error) bool {
 	return errors.Is(got, want)
 }
 
-// TestPages: a list has each item once, whatever the size of its pages.
+// TestPages checks that a list contains each item once, for any page size.
 func TestPages(t *testing.T) {
 	s := newService(t, time.Now())
 	for i := range 5 {
@@ -120,7 +121,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesWithoutEnd: a server at the other end of --remote does not keep a command reading.
+// TestPagesWithoutEnd checks that a server behind --remote cannot keep a command reading forever.
 func TestPagesWithoutEnd(t *testing.T) {
 	asked := 0
 	for name, next := range map[string]func(admin.Paging) string{

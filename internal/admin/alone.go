@@ -15,26 +15,27 @@ import (
 )
 
 const (
-	// stripes is how many leases there are for all things: things of one lease wait for each other.
+	// stripes is the number of leases. Objects that share a lease wait for each other.
 	stripes = 64
-	// aloneFor is how long a change of a thing may take, and leasedFor when it is over even if the server
-	// that made it is gone.
+	// aloneFor is how long a change may take. After leasedFor the lease expires, even if its server
+	// is gone.
 	aloneFor  = 45 * time.Second
 	leasedFor = aloneFor + 15*time.Second
-	// busyFor is how long a change waits for the one before.
+	// busyFor is how long a change waits for the previous one.
 	busyFor = 5 * time.Second
-	// askAgain is between two questions for a lease, give or take a half.
+	// askAgain is the mean interval between attempts to get a lease, with 50% jitter.
 	askAgain = 20 * time.Millisecond
 )
 
 type leasesKey struct{}
 
-// Alone runs do while nothing else runs for the same thing by Alone, on any server of the installation.
-// A change by [Service.As] of what its path names does so by itself; a caller that decides by what a thing
-// is, and then changes it, does both in one call. [ErrUnavailable] when another change takes too long.
+// Alone runs do under a lock on thing that all servers of the installation share. Changes through
+// [Service.As] lock the object in their path themselves. A caller that reads an object to decide on
+// a change must do both in one call of Alone. It returns [ErrUnavailable] if another change holds
+// the lock too long.
 func (s *Service) Alone(ctx context.Context, thing string, do func(context.Context) error) error {
 	h := fnv.New32a()
-	h.Write([]byte(strings.ToLower(thing))) // names of invitations are compared without regard to case
+	h.Write([]byte(strings.ToLower(thing))) // invitation names are case-insensitive
 	task := fmt.Sprint("change ", h.Sum32()%stripes)
 	held, _ := ctx.Value(leasesKey{}).(map[string]bool)
 	if thing == "" || held[task] {
@@ -48,7 +49,8 @@ func (s *Service) Alone(ctx context.Context, thing string, do func(context.Conte
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyFor)
 		defer cancel()
 		now := s.Now()
-		// Given up, also for a server whose clock is behind; and if that fails, it is over by itself.
+		// The lease is released with an expiry in the past, for servers whose clock is behind. If
+		// that fails, the lease expires by itself.
 		_, _ = s.Store.Lease(ctx, task, holder, now, now.Add(-leasedFor))
 	}()
 	with := map[string]bool{task: true}
@@ -60,7 +62,7 @@ func (s *Service) Alone(ctx context.Context, thing string, do func(context.Conte
 	return do(ctx)
 }
 
-// lease waits until the holder has a task.
+// lease waits until holder has the lease of task.
 func (s *Service) lease(ctx context.Context, task, holder string) error {
 	waiting, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
@@ -84,18 +86,18 @@ func (s *Service) lease(ctx context.Context, task, holder string) error {
 	}
 }
 
-// writable returns [ErrUnavailable] while the database takes no change within busyFor, before a change that
-// needs no lease begins.
+// writable returns [ErrUnavailable] if the database accepts no write within busyFor. It runs before
+// a change that needs no lease.
 func (s *Service) writable(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, busyFor)
 	defer cancel()
 	now := s.Now()
-	// A lease that ends as it begins: nobody has to wait for it.
+	// The lease expires at once, so no other change has to wait.
 	_, err := s.Store.Lease(waiting, "change", "", now, now)
 	return busy(err)
 }
 
-// busy makes [ErrUnavailable] of an error of a store that was busy before anything was changed.
+// busy turns a store's busy error into [ErrUnavailable]. Use it only before the first change.
 func busy(err error) error {
 	if errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
 		return fault(ErrUnavailable, "nothing was done, because the database is busy; try again later")
@@ -103,8 +105,8 @@ func busy(err error) error {
 	return err
 }
 
-// interrupted makes [ErrInterrupted] of an error of a store that was busy while a change was carried out, and
-// [ErrUnavailable] of one while something was read.
+// interrupted turns a store's busy error into [ErrInterrupted] for a change and into
+// [ErrUnavailable] for a read.
 func interrupted(o Spec, err error) error {
 	switch {
 	case !errors.Is(err, storage.ErrBusy), errors.Is(err, ErrUnavailable), errors.Is(err, ErrUnkept):
@@ -115,9 +117,9 @@ func interrupted(o Spec, err error) error {
 	return busy(err)
 }
 
-// Thing is what a change is about: its path as far as the first field, with the value of that, or the id of
-// the account that it names. "" for a change of nothing that a path names. In is an input, or a pointer to
-// one.
+// Thing returns the object that a change is about: its path up to the first field, with the field's
+// value. For an account, the value is its ID. It returns "" if the path names no object. in is an
+// input or a pointer to one.
 func (s *Service) Thing(ctx context.Context, o Spec, in any) string {
 	before, rest, found := strings.Cut(o.Path, "{")
 	if !found {
@@ -133,14 +135,14 @@ func (s *Service) Thing(ctx context.Context, o Spec, in any) string {
 	return ""
 }
 
-// named is the one name for a thing that has several: accounts are named by name or id.
+// named returns the one canonical name of an object. Accounts can be given by name or ID.
 func (s *Service) named(ctx context.Context, path, name string) string {
 	if path != "/users/" {
 		return name
 	}
 	u, err := s.Users.Find(ctx, name)
 	if err != nil {
-		return name // of no account; or the change will meet the same fault
+		return name // no such account, or the change will return the same error
 	}
 	return u.ID
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Application is a program as people know it, with all of its registrations.
+// Application is a program as users know it, with all of its registrations.
 type Application struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name,omitempty"`
@@ -33,7 +33,7 @@ type Application struct {
 	Merged        []string  `json:"merged,omitempty" jsonschema:"applications that count as this one"`
 }
 
-// ApplicationDetails are an application and its registrations.
+// ApplicationDetails describes an application and its registrations.
 type ApplicationDetails struct {
 	Application
 	Clients     []Client `json:"clients,omitempty" jsonschema:"its registrations, up to 100"`
@@ -58,7 +58,7 @@ const (
 	applicationBlocked = "blocked"
 )
 
-// The operations on applications.
+// Operations on applications.
 var (
 	ApplicationList = define(Spec{
 		Name: "application list", Method: "GET", Path: "/applications", Roles: reading,
@@ -116,7 +116,8 @@ var (
 	}, (*Service).splitApplication)
 )
 
-// shownOfApplication is how many grants of an application are counted, and listed how many registrations are shown.
+// shownOfApplication limits how many grants of an application are counted, and clientsOfApplication
+// how many registrations are shown.
 const (
 	shownOfApplication   = 1000
 	clientsOfApplication = 100
@@ -158,7 +159,7 @@ func (s *Service) listApplications(ctx context.Context, in Searched) (Page[Appli
 	return out, nil
 }
 
-// ofClient is the application of a client that is one by itself.
+// ofClient returns the application of a client that is grouped with no other client.
 func ofClient(c storage.Client) storage.FiledApplication {
 	return storage.FiledApplication{
 		Key: c.ID, Name: c.Name, Source: cmp.Or(c.Source, storage.SourceCIMD), RedirectURIs: c.RedirectURIs,
@@ -193,7 +194,7 @@ func (s *Service) viewApplication(ctx context.Context, a storage.FiledApplicatio
 	return v, err
 }
 
-// findApplication finds an application by its id, by a client of it, or by its name.
+// findApplication finds an application by its ID, its name, or the ID of one of its clients.
 func (s *Service) findApplication(ctx context.Context, name string) (storage.FiledApplication, error) {
 	a, err := s.Store.FiledApplication(ctx, name)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -225,14 +226,14 @@ func (s *Service) findApplication(ctx context.Context, name string) (storage.Fil
 		return a, err
 	}
 	a, err = s.Store.FiledApplication(ctx, c.Application())
-	if errors.Is(err, storage.ErrNotFound) { // of the configuration, or of a client that nobody has approved
+	if errors.Is(err, storage.ErrNotFound) { // a configured client, or one that no user has approved
 		a, err = ofClient(c), nil
 		a.Key = c.Application()
 	}
 	return a, err
 }
 
-// applicationsNamed are those that have a name, without regard to case.
+// applicationsNamed returns the applications with a name, ignoring case.
 func (s *Service) applicationsNamed(ctx context.Context, name string) (named []storage.FiledApplication, err error) {
 	for after := ""; name != ""; {
 		found, err := s.Store.FiledApplications(ctx, storage.Search{Text: name, After: after, Limit: MaxPage})

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// change changes an application that is named, and returns it as it was before, with what it had. An administrator
-// does not cut off the application by which they act: nobody could go on from there.
+// change changes a named application, and returns it as it was before the change, with its grants.
+// Administrators cannot cut off the application that they are using.
 func (s *Service) change(
 	ctx context.Context, name, what string, do func(storage.FiledApplication) error,
 ) (Application, error) {
@@ -44,7 +44,7 @@ func (s *Service) change(
 	return v, nil
 }
 
-// notOwn is an error for the application by which the actor acts.
+// notOwn returns an error if a is the application that the actor is using.
 func (s *Service) notOwn(ctx context.Context, a storage.FiledApplication) error {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	if actor.ClientID == "" {

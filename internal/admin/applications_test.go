@@ -10,8 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestApplications: RU-18, EN-02: an operator acts on an application and not on its registrations, a name alone
-// leads to none of two, and each refusal says what to do.
+// TestApplications checks that an administrator acts on a whole application rather than its
+// registrations (RU-18, EN-02). An ambiguous name must find none, and each refusal must say what to
+// do.
 func TestApplications(t *testing.T) {
 	s, actor := two(t)
 	ctx, root := t.Context(), s.As(actor("root"))

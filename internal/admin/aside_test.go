@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// watched remembers whether a search was marked as an operator's question.
+// watched records whether a search was marked as an administrator's query.
 type watched struct {
 	storage.Store
 	aside bool
@@ -23,7 +23,8 @@ func (w *watched) SearchAudit(
 	return w.Store.SearchAudit(ctx, q)
 }
 
-// OP-06: what console, API and MCP ask for uses the connections that a store has for operators.
+// TestQuestionsAreAside checks that console, API and MCP queries use the store's connections for
+// administrators (OP-06).
 func TestQuestionsAreAside(t *testing.T) {
 	store := &watched{Store: installation.Store(t)}
 	s := &admin.Service{Store: store, Now: time.Now}

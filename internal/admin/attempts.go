@@ -13,10 +13,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
 )
 
-// maxAttempts is how many attempts are listed at most.
+// maxAttempts limits how many attempts are listed.
 const maxAttempts = 1000
 
-// AttemptsWanted asks for attempts.
+// AttemptsWanted selects attempts.
 type AttemptsWanted struct {
 	Reference   string    `json:"reference,omitempty" jsonschema:"only the one with this reference"`
 	User        string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
@@ -34,15 +34,15 @@ type AttemptReference struct {
 	Reference string `json:"reference" jsonschema:"the reference on an error page, or that of another step"`
 }
 
-// AttemptDetails are an attempt with its steps. What clients and people sent was redacted before it was
-// stored, and is theirs all the same: data, and not to be believed.
+// AttemptDetails describes an attempt with its steps. Text from clients and users was redacted
+// before it was stored, but it remains untrusted data.
 type AttemptDetails struct {
 	attempt.Attempt
 	Events  []attempt.Step `json:"events"`
 	LeftOut int            `json:"events_left_out"`
 }
 
-// The operations on attempts.
+// Operations on attempts.
 var (
 	AttemptList = define(Spec{
 		Name: "attempt list", Method: "GET", Path: "/attempts", Roles: readers,
@@ -67,7 +67,8 @@ var (
 	}, (*Service).bundleAttempt)
 )
 
-// AttemptQuery is what is looked for. A client need not be known: that may be its fault.
+// AttemptQuery returns the query for in. The client need not be registered: an unknown client may
+// be the reason that the attempt failed.
 func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attempt.Query, err error) {
 	if in.Reference != "" {
 		reference, ok := attempt.ParseReference(in.Reference)
@@ -88,7 +89,7 @@ func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attemp
 		if c, err := s.NamedClient(ctx, in.Client); err == nil {
 			q.Client = c.ID
 		}
-		if !strings.HasSuffix(in.Client, CutMark) { // many may have one name, and most have no row
+		if !strings.HasSuffix(in.Client, CutMark) { // several clients may share a name, and most have no row
 			q.ClientName = in.Client
 		}
 	}
@@ -138,7 +139,7 @@ func (s *Service) listAttempts(ctx context.Context, in AttemptsWanted) (Page[att
 	return Page[attempt.Attempt]{Items: found}, err
 }
 
-// nameAttempts puts names where a step, such as a refresh, knew ids alone.
+// nameAttempts adds names where a step recorded only IDs, such as a refresh.
 func (s *Service) nameAttempts(ctx context.Context, found []attempt.Attempt) {
 	names := s.Names()
 	for i := range found {

@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestAttemptsAreNamed: a step that knew the ids of person and client alone, such as a refresh, is listed by names.
+// TestAttemptsAreNamed checks that a step that recorded only IDs, such as a refresh, is listed with
+// names.
 func TestAttemptsAreNamed(t *testing.T) {
 	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	s := newService(t, at)

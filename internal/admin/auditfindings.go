@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// unsignedFor is how old entries may be that are not signed: a server signs once a minute.
+// unsignedFor is how old unsigned entries may be. A server signs once a minute.
 const unsignedFor = 2 * time.Minute
 
-// AuditFindings say whether the audit log is signed, and why it is not (EN-09).
+// AuditFindings reports whether the audit log is signed, and otherwise why not (EN-09).
 func (s *Service) AuditFindings(ctx context.Context) (f findings, _ error) {
 	if s.Store == nil || s.AuditChecker == nil {
 		return nil, nil
@@ -56,10 +56,10 @@ func (s *Service) AuditFindings(ctx context.Context) (f findings, _ error) {
 	return f, nil
 }
 
-// lostFor is how long entries that were lost are a finding.
+// lostFor is how long lost entries are reported.
 const lostFor = 30 * 24 * time.Hour
 
-// lostEntries tells of the last entries that were lost (OP-01).
+// lostEntries reports the most recent loss of entries (OP-01).
 func (s *Service) lostEntries(ctx context.Context, f *findings) error {
 	told, err := s.Store.AuditEntries(ctx, storage.AuditQuery{
 		Event: audit.AuditLost, Since: s.Now().Add(-lostFor), Last: true, Limit: 1,
@@ -76,13 +76,13 @@ func (s *Service) lostEntries(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// reason returns what is not as it was signed.
+// reason returns what differs from the signed state.
 func reason(err error) string {
 	why := strings.ReplaceAll(err.Error(), "\n", ": ")
 	return strings.TrimPrefix(why, auditlog.ErrInconsistent.Error()+": ")
 }
 
-// unsigned returns the time of the oldest entry that is not signed though it was to be, the zero time for none.
+// unsigned returns the time of the oldest entry whose signature is overdue, or the zero time.
 func (s *Service) unsigned(ctx context.Context, head storage.AuditHead) (time.Time, error) {
 	signed, err := s.Store.LastCheckpoint(ctx)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {

@@ -20,7 +20,7 @@ func (unsigned) LastCheckpoint(context.Context) (storage.AuditCheckpoint, error)
 	return storage.AuditCheckpoint{}, storage.ErrNotFound
 }
 
-// TestLostEntriesAreFound: OP-01. Health tells of entries that were lost, for a month.
+// TestLostEntriesAreFound checks that health reports lost entries for a month (OP-01).
 func TestLostEntriesAreFound(t *testing.T) {
 	s := installed(t)
 	at := s.Now()
@@ -48,7 +48,8 @@ func TestLostEntriesAreFound(t *testing.T) {
 	}
 }
 
-// TestAuditFindings: EN-09. Health says when the log is not signed, and why; entries say that they are not proven.
+// TestAuditFindings checks that health reports that the log is not signed, and why (EN-09). Entries
+// must be shown as not proven.
 func TestAuditFindings(t *testing.T) {
 	s := installed(t)
 	at := s.Now()

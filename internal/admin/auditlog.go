@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AuditWanted asks for entries of the audit log.
+// AuditWanted selects entries of the audit log.
 type AuditWanted struct {
 	Person      string    `json:"person,omitempty" jsonschema:"of a person: name or id, also of an account that was deleted"`
 	Application string    `json:"application,omitempty" jsonschema:"of an application: its id, the id of one of its clients, or its name"`
@@ -25,15 +25,16 @@ type AuditWanted struct {
 	Paging
 }
 
-// AuditEntry is an entry of the audit log. Fields may hold text that clients and people chose. UserName and
-// ClientName come from the entry, or are the present names where it has only ids.
+// AuditEntry is an entry of the audit log. Fields may hold text that clients and users chose.
+// UserName and ClientName come from the entry. If the entry has only IDs, they are the current
+// names.
 type AuditEntry struct {
 	auditformat.View
 	UserName   string `json:"user_name,omitempty" jsonschema:"of the person: as the entry has it, or of today"`
 	ClientName string `json:"client_name,omitempty" jsonschema:"as the entry has it, or of today"`
 }
 
-// NameOf returns the current name for an id field, or "" if the entry recorded a name.
+// NameOf returns the current name for an ID field, or "" if the entry recorded a name.
 func (e AuditEntry) NameOf(field string) string {
 	switch {
 	case field == "user" && e.Fields["user_name"] == "":
@@ -49,14 +50,15 @@ type AuditIndex struct {
 	Index int64 `json:"index" jsonschema:"the index of the entry, as audit list has it"`
 }
 
-// AuditProof is a proof that can be checked with the key of the log alone, and what it proves.
+// AuditProof is a proof that can be checked with the log's public key alone, and the entries that
+// it proves.
 type AuditProof struct {
 	verify.Proof
 	Key   string       `json:"key" jsonschema:"of the log; compare it with the one that you have kept"`
 	Chain []AuditEntry `json:"chain" jsonschema:"the entries that are proved, by index, the last one that was asked about"`
 }
 
-// AuditCheckpoint is how far the audit log has come, signed.
+// AuditCheckpoint is the signed size of the audit log.
 type AuditCheckpoint struct {
 	Size       int64     `json:"size" jsonschema:"how many entries the log has"`
 	At         time.Time `json:"at"`
@@ -64,7 +66,7 @@ type AuditCheckpoint struct {
 	Checkpoint string    `json:"checkpoint" jsonschema:"in the format of c2sp.org/tlog-checkpoint"`
 }
 
-// AuditSink is a sink of the configuration, and what waits for it.
+// AuditSink describes a configured log destination and its queue.
 type AuditSink struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"`
@@ -76,7 +78,7 @@ type AuditSink struct {
 	Failed  string    `json:"failed" jsonschema:"why the last delivery failed; empty when it did not"`
 }
 
-// The operations on the audit log.
+// Operations on the audit log.
 var (
 	AuditList = define(Spec{
 		Name: "audit list", Method: "GET", Path: "/audit", Roles: reading, Summary: "List entries of the audit log",
@@ -230,7 +232,7 @@ func auditPlace(after string) (p storage.AuditPlace, err error) {
 // AuditEvents returns the names of all events that the audit log keeps, sorted.
 func AuditEvents() []string { return auditformat.Events() }
 
-// nameAudited adds names to entries that have ids alone, such as a call of a tool.
+// nameAudited adds names to entries that have only IDs, such as tool calls.
 func (s *Service) nameAudited(ctx context.Context, entries []AuditEntry) {
 	names := s.Names()
 	for i := range entries {
@@ -244,7 +246,7 @@ func (s *Service) nameAudited(ctx context.Context, entries []AuditEntry) {
 	}
 }
 
-// nameOf returns a name that was found for an id, "" if it is the id itself.
+// nameOf returns the name found for an ID, or "" if it is the ID itself.
 func nameOf(id, found string) string {
 	if found == id {
 		return ""
@@ -252,7 +254,8 @@ func nameOf(id, found string) string {
 	return found
 }
 
-// unproven returns what says why entries are not proven, for n entries.
+// unproven returns a function that explains why an entry is not proven. n is the number of entries
+// to show.
 func (s *Service) unproven(ctx context.Context, n int) (func(storage.AuditEntry) string, error) {
 	if n == 0 {
 		return nil, nil
@@ -268,7 +271,7 @@ func (s *Service) unproven(ctx context.Context, n int) (func(storage.AuditEntry)
 	return standing.Unproven, nil
 }
 
-// viewAudited is an entry as it is shown, with why it is not proven.
+// viewAudited returns the entry to show, with the reason why it is not proven.
 func viewAudited(e storage.AuditEntry, unproven string) (AuditEntry, error) {
 	entry, err := auditformat.Read(e.Index, e.Leaf)
 	if err != nil {
@@ -280,7 +283,7 @@ func viewAudited(e storage.AuditEntry, unproven string) (AuditEntry, error) {
 	return AuditEntry{View: auditformat.ViewOf(entry), UserName: f["user_name"], ClientName: f["client_name"]}, nil
 }
 
-// auditEntry is the entry of an index.
+// auditEntry returns the entry at an index.
 func (s *Service) auditEntry(ctx context.Context, index int64) (storage.AuditEntry, error) {
 	if index < 0 {
 		return storage.AuditEntry{}, fault(ErrInvalid, "%d is not an index, see: mcp-authd audit list", index)
@@ -296,7 +299,7 @@ func (s *Service) auditEntry(ctx context.Context, index int64) (storage.AuditEnt
 	case len(found) == 1:
 		return found[0], nil
 	}
-	now, err := s.Store.AuditHead(ctx, "") // it may have been removed in between, or, after head, been added
+	now, err := s.Store.AuditHead(ctx, "") // the entry may have been removed since, or added after head was read
 	switch {
 	case err != nil:
 		return storage.AuditEntry{}, err
@@ -359,7 +362,7 @@ func (s *Service) auditCheckpoint(ctx context.Context, _ None) (AuditCheckpoint,
 	}, inconsistent(err)
 }
 
-// inconsistent tells people what is wrong with the log, where that is in the way.
+// inconsistent turns the log's inconsistency error into one that users can read.
 func inconsistent(err error) error {
 	if errors.Is(err, auditlog.ErrInconsistent) {
 		return fault(ErrConflict, "%s", strings.ReplaceAll(err.Error(), "\n", ": "))

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// removing is a store that removes the entry that it is asked for just before.
+// removing is a store that removes an entry just before it is read.
 type removing struct{ storage.Store }
 
 func (r removing) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]storage.AuditEntry, error) {
@@ -23,8 +23,8 @@ func (r removing) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]sto
 	return r.Store.AuditEntries(ctx, q)
 }
 
-// TestShowRemoved: OB-04. An entry that is removed by its age in the moment when it is asked for is not one that is
-// missing.
+// TestShowRemoved checks that an entry that expires while it is being read is not reported as
+// missing (OB-04).
 func TestShowRemoved(t *testing.T) {
 	s := installed(t)
 	recorded(t, s, 5)
@@ -46,7 +46,7 @@ func macOf(s *admin.Service) func(context.Context) (*auditlog.MAC, error) {
 	}
 }
 
-// recorded has n entries of a user in the audit log of an installation.
+// recorded appends n entries of a user to the audit log of an installation.
 func recorded(t *testing.T, s *admin.Service, n int) {
 	t.Helper()
 	keep(t, s, func(ctx context.Context, w *auditlog.Writer) {
@@ -58,7 +58,7 @@ func recorded(t *testing.T, s *admin.Service, n int) {
 	})
 }
 
-// keep appends what add gives a writer.
+// keep appends the entries that add gives to a writer.
 func keep(t *testing.T, s *admin.Service, add func(context.Context, *auditlog.Writer)) {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
@@ -70,8 +70,8 @@ func keep(t *testing.T, s *admin.Service, add func(context.Context, *auditlog.Wr
 	w.Run(ctx)
 }
 
-// TestAuditOperations: the audit log is read from its end, in pages that have each entry once, and what
-// is read is proved (OB-05).
+// TestAuditOperations checks that the audit log is read from its end, in pages that contain each
+// entry once, and that entries can be proved (OB-05).
 func TestAuditOperations(t *testing.T) {
 	s := installed(t)
 	by := s.As(admin.Actor{Role: admin.Auditor})
@@ -112,7 +112,8 @@ func TestAuditOperations(t *testing.T) {
 	}
 }
 
-// OB-05: entries that have ids alone, such as calls of tools, are listed with the names that the ids have.
+// TestAuditNames checks that entries with only IDs, such as tool calls, are listed with names
+// (OB-05).
 func TestAuditNames(t *testing.T) {
 	s := installed(t)
 	err := errors.Join(

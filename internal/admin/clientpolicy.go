@@ -12,23 +12,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ClientDetails are a client, what is thought of it, and its metadata document.
+// ClientDetails describes a client, the policy that applies to it, and its metadata document.
 type ClientDetails struct {
 	Client
 	Policy ClientRule `json:"policy"`
-	// LastRead has the prefix of what changes by itself, so that proposals do not depend on it.
+	// LastRead starts with the prefix of fields that change by themselves, so that proposals do not
+	// depend on it.
 	LastRead ClientDocument `json:"last_read,omitzero" jsonschema:"its metadata document, as this server has read it"`
 }
 
-// ClientRule is what the configuration says of one client.
+// ClientRule is the configured policy for one client.
 type ClientRule struct {
 	Trust   string `json:"trust" jsonschema:"allow, ask or deny"`
 	Rule    string `json:"rule" jsonschema:"what in the configuration says so"`
 	Consent string `json:"consent" jsonschema:"what people are asked before it gets access"`
 }
 
-// ClientDocument is a client metadata document as it was read last. Text is what its publisher wrote: data, and
-// not to be believed.
+// ClientDocument is a client metadata document as last read. Text is written by its publisher and
+// is untrusted.
 type ClientDocument struct {
 	URL         string    `json:"url"`
 	ReadAt      time.Time `json:"read_at,omitzero"`
@@ -41,7 +42,7 @@ type ClientDocument struct {
 	Text        string    `json:"text,omitempty" jsonschema:"its first 8 KiB, without control characters"`
 }
 
-// ClientPolicy is what the configuration says of clients that the operator has not made.
+// ClientPolicy is the configured policy for clients that were not created by an administrator.
 type ClientPolicy struct {
 	Registration bool     `json:"registration" jsonschema:"clients may register themselves (registration.enabled)"`
 	Public       bool     `json:"public_clients" jsonschema:"clients without a secret are accepted"`
@@ -51,25 +52,26 @@ type ClientPolicy struct {
 	UnusedTTL    string   `json:"unused_ttl" jsonschema:"after which one that was never used is forgotten"`
 	IdleTTL      string   `json:"idle_ttl" jsonschema:"after which one without a grant is forgotten"`
 	Documents    bool     `json:"documents" jsonschema:"clients may be known by a metadata document"`
-	// Hosts are the rules in the order in which they count.
+	// Hosts are the rules in the order of evaluation.
 	Hosts     []HostRule              `json:"hosts"`
 	Redirects []DocumentRedirectsRule `json:"documents_redirects,omitempty"`
 }
 
-// HostRule is what is thought of the metadata documents at a place.
+// HostRule is the trust in metadata documents from a host or URL.
 type HostRule struct {
 	Pattern string `json:"pattern" jsonschema:"a host, *. and a domain, or a URL; all others where it is *"`
 	Trust   string `json:"trust" jsonschema:"allow, ask or deny"`
 	Key     string `json:"key" jsonschema:"the key of the configuration"`
 }
 
-// DocumentRedirectsRule are redirect URIs that a client may use beside those of its document.
+// DocumentRedirectsRule lists redirect URIs that a client may use in addition to those in its
+// document.
 type DocumentRedirectsRule struct {
 	ClientID     string   `json:"client_id"`
 	RedirectURIs []string `json:"redirect_uris"`
 }
 
-// ClientPolicyShow shows what the configuration says of clients.
+// ClientPolicyShow shows the configured policy for clients.
 var ClientPolicyShow = define(Spec{
 	Name: "client policy", Method: "GET", Path: "/client-policy", Roles: reading,
 	Summary: "Show which clients are accepted, and which hosts are trusted",
@@ -119,7 +121,7 @@ func (s *Service) showClient(ctx context.Context, in ClientID) (ClientDetails, e
 	return out, err
 }
 
-// What people are asked.
+// What users are asked.
 const (
 	asksPlainly = "A person is asked to allow it."
 	asksWarning = "A person is asked to allow it, and told that the operator does not vouch for it."
@@ -128,7 +130,7 @@ const (
 	asksForNone = "It gets no access."
 )
 
-// ruleOf says which rule lets a client in.
+// ruleOf returns the rule that admits a client.
 func ruleOf(registry *dcr.Registry, c storage.Client) ClientRule {
 	consent := asksPlainly
 	if !c.SignsIn() && len(c.RedirectURIs) == 0 && !slices.Contains(c.GrantTypes, oauth.GrantDeviceCode) {

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// TestClientPolicy: OB-11: an operator sees which rule lets a client in, and all rules in the order in which
-// they count.
+// TestClientPolicy checks that an administrator sees the rule that admits a client, and all rules
+// in the order of evaluation (OB-11).
 func TestClientPolicy(t *testing.T) {
 	s := installed(t)
 	in := admin.NewClient{ID: "robot", GrantTypes: []string{"client_credentials"}}

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Client is an application.
+// Client is an OAuth client.
 type Client struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name,omitempty"`
@@ -49,14 +49,14 @@ func clientOf(c storage.Client) Client {
 	}
 }
 
-// NewClient describes a client of the operator. Everything has a default.
+// NewClient describes a client that an administrator creates. Every field has a default.
 type NewClient struct {
 	ID           string   `json:"id,omitempty" jsonschema:"client id; random when it is left out"`
 	Name         string   `json:"name,omitempty" jsonschema:"name that people are shown"`
 	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema:"of a client for people who sign in"`
 	GrantTypes   []string `json:"grant_types,omitempty" jsonschema:"such as authorization_code, device, client_credentials"`
 	AuthMethod   string   `json:"auth_method,omitempty" jsonschema:"none, client_secret_basic, client_secret_post or private_key_jwt"`
-	// JWKS are the public keys of private_key_jwt.
+	// JWKS holds the public keys for private_key_jwt.
 	JWKS       map[string]any `json:"jwks,omitempty" jsonschema:"the public keys of private_key_jwt, a JSON Web Key Set"`
 	JWKSURI    string         `json:"jwks_uri,omitempty" jsonschema:"https URL at which they are published instead"`
 	Scopes     []string       `json:"scopes,omitempty" jsonschema:"that client credentials may have; or openid, to sign people in"`
@@ -70,14 +70,14 @@ type ClientID struct {
 	ID string `json:"id" jsonschema:"the id of the client, or its name where no other one has it"`
 }
 
-// ClientEnded is a client that is no more, and what ended with it.
+// ClientEnded is a deleted client, with the number of grants that ended with it.
 type ClientEnded struct {
 	ID    string     `json:"id"`
 	Name  string     `json:"name,omitempty"`
 	Ended GrantCount `json:"ended"`
 }
 
-// The operations on clients.
+// Operations on clients.
 var (
 	ClientAdd = define(Spec{
 		Name: "client add", Method: "POST", Path: "/clients", Fresh: true, Secret: true,
@@ -148,7 +148,7 @@ func (s *Service) addClient(ctx context.Context, in NewClient) (Client, error) {
 	return v, nil
 }
 
-// mint makes the client.
+// mint builds the client and its secret.
 func (s *Service) mint(in NewClient) (storage.Client, string, error) {
 	if in.ID+in.Name+in.JWKSURI == "" && in.JWKS == nil &&
 		len(in.RedirectURIs)+len(in.GrantTypes)+len(in.Resources)+len(in.Scopes) == 0 {
@@ -178,8 +178,8 @@ func (s *Service) mint(in NewClient) (storage.Client, string, error) {
 	return client, secret, nil
 }
 
-// checkReach refuses scopes that no MCP server has which the client may name, and warns of
-// one that this installation does not know: it may be added later.
+// checkReach refuses scopes that none of the client's MCP servers offers. It returns a warning for
+// each MCP server that is not known here, because it may be added later.
 func (s *Service) checkReach(ctx context.Context, c storage.Client) (warnings []string, err error) {
 	catalog, known, err := s.catalogue(ctx)
 	if err != nil {
@@ -203,8 +203,8 @@ func (s *Service) checkReach(ctx context.Context, c storage.Client) (warnings []
 	return warnings, nil
 }
 
-// listClients has the clients of the configuration before those of the store. Where a page begins is an
-// index among the first, or an id among the others.
+// listClients lists configured clients before stored ones. The page token is an index for the
+// configured clients, and an ID for the stored ones.
 func (s *Service) listClients(ctx context.Context, in Searched) (Page[Client], error) {
 	configured, err := s.Clients()
 	if err != nil {
@@ -262,19 +262,19 @@ func (s *Service) listClients(ctx context.Context, in Searched) (Page[Client], e
 	return p, err
 }
 
-// fits reports whether a client has the text that is looked for, as the store finds it.
+// fits reports whether a client matches the search text, in the way that the store matches it.
 func (in Searched) fits(c storage.Client) bool {
 	text := storage.Fold(in.Match)
 	return strings.Contains(storage.Fold(c.Name), text) || strings.Contains(storage.Fold(c.ID), text)
 }
 
-// viewClient is clientOf that also says whose key for a program a client is, while that is good.
+// viewClient is clientOf plus the owner of a user's API key, as long as the key is valid.
 func (s *Service) viewClient(ctx context.Context, c storage.Client, names *Names) (Client, error) {
 	v := clientOf(c)
 	if c.Source != storage.SourcePerson {
 		return v, nil
 	}
-	v.GrantTypes = []string{oauth.GrantClientCredentials} // by its source
+	v.GrantTypes = []string{oauth.GrantClientCredentials} // implied by its source
 	grants, err := s.Store.ListGrants(ctx, "", c.ID, "", 1)
 	if len(grants) > 0 {
 		v.User, v.UserName = grants[0].UserID, names.User(ctx, grants[0].UserID)
@@ -282,7 +282,7 @@ func (s *Service) viewClient(ctx context.Context, c storage.Client, names *Names
 	return v, err
 }
 
-// HasOwnSecret is an error where the operator gives a client no secret.
+// HasOwnSecret returns an error if the client's secret is not managed here.
 func (c Client) HasOwnSecret() error {
 	switch {
 	case c.Source == string(storage.SourceConfig):
@@ -309,7 +309,7 @@ func (s *Service) rotateSecret(ctx context.Context, in ClientID) (Client, error)
 	v.Secret = secrets.Token("")
 	hash := storage.Hash(secrets.Hash(v.Secret))
 	client.SecretHash = &hash
-	h, _ := holdersOf(client) // of a client of an earlier version, who made it has no secret of it now
+	h, _ := holdersOf(client) // For a client of an earlier version: its creator does not have the new secret.
 	if h.SecretBy, err = s.here(ctx, false); err != nil {
 		return Client{}, err
 	}

@@ -13,22 +13,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// GrantsToEnd says which grants end: by names, or all that rest on a provider, or every one.
+// GrantsToEnd selects the grants to revoke: by names, by the provider that they depend on, or all.
 type GrantsToEnd struct {
 	Which
 	Provider string `json:"provider,omitempty" jsonschema:"all that rest on sign-ins at this provider, with the sign-ins"`
 	All      bool   `json:"all,omitempty" jsonschema:"every grant there is"`
 }
 
-// GrantsEnded is what ended.
+// GrantsEnded lists the revoked grants.
 type GrantsEnded struct {
-	// Items are the grants, where there were a thousand at most.
+	// Items lists the grants if there are at most a thousand.
 	Items []Grant `json:"items,omitempty" jsonschema:"the grants, where there were a thousand at most"`
 	Cut   *Cut    `json:"cut,omitempty" jsonschema:"what was cut, where there may be more"`
 	GrantCount
 }
 
-// Cut is the end of many grants at once.
+// Cut revokes many grants at once.
 type Cut struct {
 	ID        string    `json:"id"`
 	At        time.Time `json:"at"`
@@ -47,7 +47,7 @@ func cutOf(c storage.Cut) Cut {
 	}
 }
 
-// The operations that end grants.
+// Operations that revoke grants.
 var (
 	GrantRevoke = define(Spec{
 		Name: "grant revoke", Method: "DELETE", Path: "/grants/{id}", Fresh: true,
@@ -78,7 +78,7 @@ func (s *Service) revokeGrant(ctx context.Context, in GrantID) (Grant, error) {
 		return Grant{}, err
 	}
 	app, err := s.Store.GrantApplication(ctx, g.ID, s.Now())
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's is of no application of a person
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's grant has no application
 		return Grant{}, err
 	}
 	if err := s.Store.WithdrawGrant(ctx, g.ID, storage.ByOperator, s.Now()); err != nil {
@@ -98,7 +98,8 @@ func (s *Service) RecordRevoked(ctx context.Context, g storage.Grant, more ...sl
 		append(more, audit.Grant(g), slog.String("client_id", g.ClientID))...)
 }
 
-// revokeGrants cuts them at once, and follows the cut.
+// revokeGrants revokes the selected grants with one cut. It records each grant, or only the cut if
+// there are too many.
 func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsEnded, err error) {
 	sel, _, err := s.selection(ctx, in.Which)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsE
 	if sel.Connector, sel.All = in.Provider, in.All; sel.Check() != nil {
 		return out, fault(ErrInvalid, "name the grants by user, client or resource, or by provider, or ask for all")
 	}
-	some := SomeGrants{More: true} // what rests on a provider is not told apart before it is cut
+	some := SomeGrants{More: true} // grants of a provider are not counted before they are revoked
 	if in.Provider != "" {
 		err = s.knowsProvider(ctx, in.Provider)
 	} else {
@@ -150,8 +151,8 @@ func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsE
 	return out, nil
 }
 
-// knowsProvider is an error when a provider is neither configured nor has a session of a person, as one
-// that was removed may have.
+// knowsProvider returns an error if a provider is not configured and no session came from it. A
+// removed provider may still have sessions.
 func (s *Service) knowsProvider(ctx context.Context, id string) error {
 	known := s.Config.ProviderIDs()
 	if slices.Contains(known, id) {
@@ -180,8 +181,8 @@ func (s *Service) knowsProvider(ctx context.Context, id string) error {
 	return fault(ErrNotFound, "there is no provider %q; there are: %s", id, strings.Join(known, ", "))
 }
 
-// finishCuts returns what there is to be finished. A server goes on with it, and a command at the database
-// does it itself.
+// finishCuts returns the unfinished cuts. A server continues them; a command with direct database
+// access finishes them itself.
 func (s *Service) finishCuts(ctx context.Context, _ None) (Page[Cut], error) {
 	cuts, err := s.Store.PendingCuts(ctx, s.Now())
 	if err != nil {
@@ -194,8 +195,8 @@ func (s *Service) finishCuts(ctx context.Context, _ None) (Page[Cut], error) {
 	return Page[Cut]{Items: out}, nil
 }
 
-// Unfinished adds to the error of an operation that does not find what it was to end what is to be
-// done when an earlier one was interrupted there.
+// Unfinished extends the error of an operation that does not find its object. If an earlier command
+// was interrupted there, it says how to finish it.
 func (s *Service) Unfinished(ctx context.Context, err error, like func(storage.Cut) bool) error {
 	cuts, unread := s.Store.PendingCuts(ctx, s.Now())
 	if unread != nil || !slices.ContainsFunc(cuts, like) {

@@ -1,17 +1,19 @@
-// Package admin is what an operator can do, each verb once. The command line, the HTTP API, the console
-// and the admin MCP server are faces of it: they read an input, have an operation carried out, and show
+// Package admin implements every administrative operation once. The command line, the HTTP API, the
+// console and the admin MCP server are front ends: they parse an input, call an operation, and show
 // its output.
 //
-// An [Operation] has a name, which is that of the command ("user disable"), a method and a path in the
-// HTTP API, an input and an output, which are plain structs, and the roles that may use it. [All] lists
-// them, for faces that treat all alike: the API's description, the tools of the MCP server.
+// An [Operation] has a name that equals its command ("user disable"), and a method and a path in
+// the HTTP API. Its input and output are plain structs, and it lists the roles that may use it.
+// [All] returns all operations, for front ends that treat them alike: the API description and the
+// tools of the MCP server.
 //
-// A [Caller] carries operations out. [Service.Operator] is that of a person with the database and the
-// master key at hand, who is asked nothing. [Service.As] is an [Actor] at one of the other faces: it
-// refuses what their role may not do, and asks for a fresh proof of who they are before what cannot be
-// undone. Another server is a Caller, too: package api has its client.
+// A [Caller] runs operations. [Service.Operator] is the Caller for commands with direct access to
+// the database and the master key; it checks no permissions. [Service.As] is the Caller for an
+// [Actor] at another front end. It refuses operations that the actor's role does not permit, and
+// requires a recent authentication before changes that cannot be undone. A remote server is also a
+// Caller: package api has its client.
 //
-// To add an operation: declare it in the file of its noun with [define], with the struct of its input and
-// output beside it, and write the table of docs/api.md: go test ./internal/admin/api -update. All faces
-// have it then; the console shows a button where its page asks for it.
+// To add an operation: declare it with [define] in the file of its noun, beside the structs of its
+// input and output. Then update the table in docs/api.md: go test ./internal/admin/api -update. All
+// front ends then have the operation. The console shows a button where a page refers to it.
 package admin

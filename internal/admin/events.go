@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// EventReceiver is a receiver of security events, and what waits for it.
+// EventReceiver describes a receiver of security events and its queue.
 type EventReceiver struct {
 	ID         string    `json:"id"`
 	Configured bool      `json:"configured"`
@@ -25,13 +25,13 @@ type ReceiverID struct {
 	Receiver string `json:"receiver" jsonschema:"the id of the receiver, under events.receivers"`
 }
 
-// EventSent is an event that waits for a receiver.
+// EventSent is an event in the queue of a receiver.
 type EventSent struct {
 	ID       string `json:"id" jsonschema:"the jti of the event"`
 	Receiver string `json:"receiver"`
 }
 
-// The operations on receivers of security events.
+// Operations on receivers of security events.
 var (
 	EventsList = define(Spec{
 		Name: "events list", Method: "GET", Path: "/events/receivers", Roles: reading,

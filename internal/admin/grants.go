@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Grant is what a person, or the operator for a machine, allowed one client for one MCP server.
+// Grant is the access that a user, or an administrator for a machine, gave one client to one MCP
+// server.
 type Grant struct {
 	ID         string    `json:"id"`
 	User       string    `json:"user"`
@@ -32,14 +33,14 @@ type Grant struct {
 	Helpers []Helper `json:"helpers,omitempty" jsonschema:"of grant show, and of grant list with tree"`
 }
 
-// Which says which grants are meant, by names or ids.
+// Which selects grants by names or IDs.
 type Which struct {
 	User     string `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
 	Client   string `json:"client,omitempty" jsonschema:"only to this client (name or id)"`
 	Resource string `json:"resource,omitempty" jsonschema:"only for this MCP server (URL)"`
 }
 
-// GrantsWanted asks for grants.
+// GrantsWanted selects grants to list.
 type GrantsWanted struct {
 	Paging
 	Which
@@ -51,7 +52,7 @@ type GrantID struct {
 	ID string `json:"id" jsonschema:"the id of the grant, grt_..."`
 }
 
-// GrantCount says how many grants there are. With very many they are not counted to their end.
+// GrantCount counts grants. It stops counting at a limit.
 type GrantCount struct {
 	Grants       int  `json:"grants"`
 	People       int  `json:"people"`
@@ -60,7 +61,7 @@ type GrantCount struct {
 	Pauses       int  `json:"pauses,omitempty" jsonschema:"pauses of the user, where one was asked about"`
 }
 
-// GrantTotal is how many grants there are, and of what.
+// GrantTotal counts grants, and names the user, client and MCP server that they were selected by.
 type GrantTotal struct {
 	GrantCount
 	User       string `json:"user,omitempty" jsonschema:"the id of the user that was asked about"`
@@ -70,7 +71,7 @@ type GrantTotal struct {
 	Resource   string `json:"resource,omitempty"`
 }
 
-// The operations that look at grants.
+// Operations that read grants.
 var (
 	GrantList = define(Spec{
 		Name: "grant list", Method: "GET", Path: "/grants", Roles: reading, Summary: "List live grants",
@@ -86,8 +87,8 @@ var (
 	}, (*Service).showGrant)
 )
 
-// selection finds the records that the names mean. An unknown name is an error: an empty list would look
-// like an answer.
+// selection resolves the names to records. An unknown name is an error, because an empty list would
+// look like a result.
 func (s *Service) selection(ctx context.Context, w Which) (sel storage.Selection, total GrantTotal, err error) {
 	if w.User != "" {
 		u, err := s.FindUser(ctx, w.User)
@@ -133,7 +134,7 @@ func (s *Service) listGrants(ctx context.Context, in GrantsWanted) (Page[Grant],
 	return Page[Grant]{Items: views, Next: next}, err
 }
 
-// live are those that have not ended, for a resource: "" for any.
+// live returns the grants of a resource that have not expired. The resource "" matches all.
 func (s *Service) live(all []storage.Grant, resource string) []storage.Grant {
 	now := s.Now()
 	return slices.DeleteFunc(all, func(g storage.Grant) bool {
@@ -169,16 +170,17 @@ func (s *Service) showGrant(ctx context.Context, in GrantID) (Grant, error) {
 	return views[0], err
 }
 
-// FindGrant finds a grant that is not revoked by its id, or by the beginning that a table has
-// left of it: who mistypes it in a hurry must not read that it is gone.
+// FindGrant finds a grant that is not revoked by its ID, or by the beginning of an ID as a table
+// shows it. An administrator who copies such an ID in a hurry must not be told that the grant is
+// gone.
 func (s *Service) FindGrant(ctx context.Context, id string) (storage.Grant, error) {
 	none := fault(ErrNotFound, "there is no live grant %q; see: mcp-authd grant list", id)
 	start, wasCut := strings.CutSuffix(id, CutMark)
 	if start == "" || wasCut && len(start) < 12 || strings.ContainsFunc(start, notInIDs) {
 		return storage.Grant{}, none
 	}
-	// Two are enough to know whether it is one alone: they are the first from start on, since no id has a
-	// character that sorts behind a tilde.
+	// Two grants are enough to see whether the prefix is unique. They are the first from start on,
+	// because no ID contains a character that sorts after a tilde.
 	last := len(start) - 1
 	page, err := s.Store.ListGrants(ctx, "", "", start[:last]+string(start[last]-1)+"~", 2)
 	if err != nil {
@@ -195,19 +197,19 @@ func (s *Service) FindGrant(ctx context.Context, id string) (storage.Grant, erro
 
 func notInIDs(r rune) bool { return r <= ' ' || r >= '~' }
 
-// SomeGrants are the live grants of a selection as far as an operator is shown them.
+// SomeGrants holds the live grants of a selection, up to the number that is shown.
 type SomeGrants struct {
 	List []storage.Grant
-	More bool // there may be others
+	More bool // there may be more
 }
 
 const (
 	shownGrants = 1000
-	readGrants  = 20 * MaxPage // while it looks for those of one resource
+	readGrants  = 20 * MaxPage // while searching for grants of one resource
 )
 
-// SomeGrants returns live grants of a selection, and no more than can be shown: with a million
-// of them an operator in a hurry must not wait for a count.
+// SomeGrants returns the live grants of a selection, up to the number that is shown. Counting a
+// million grants would keep an administrator waiting.
 func (s *Service) SomeGrants(ctx context.Context, sel storage.Selection) (some SomeGrants, err error) {
 	after := ""
 	for read := 0; ; read += MaxPage {
@@ -230,7 +232,7 @@ func (s *Service) SomeGrants(ctx context.Context, sel storage.Selection) (some S
 	}
 }
 
-// Count says how many they are.
+// Count counts the grants, users and applications.
 func (g SomeGrants) Count() GrantCount {
 	people, clients := map[string]bool{}, map[string]bool{}
 	for _, l := range g.List {
@@ -258,13 +260,13 @@ func (s *Service) viewGrants(ctx context.Context, all []storage.Grant) ([]Grant,
 	return views, nil
 }
 
-// foundations finds what grants rest on.
+// foundations finds the providers that grants depend on.
 type foundations struct {
 	store storage.Upstreams
 	known map[string]string
 }
 
-// of returns the connector whose session a grant rests on: "" for none.
+// of returns the connector whose session a grant depends on, or "".
 func (f *foundations) of(ctx context.Context, g storage.Grant) (string, error) {
 	if g.UpstreamID == "" {
 		return "", nil

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// UserMembership is what a provider has said last of what a person belongs to.
+// UserMembership is a user's membership as a provider last reported it.
 type UserMembership struct {
 	Connector     string           `json:"connector" jsonschema:"the id of the provider"`
 	Name          string           `json:"name" jsonschema:"of the provider"`
@@ -20,13 +20,14 @@ type UserMembership struct {
 	Withheld      []WithheldScopes `json:"withheld,omitempty" jsonschema:"what scope_rules keep from the person who signs in there"`
 }
 
-// WithheldScopes are scopes of a resource that a person may not have.
+// WithheldScopes are the scopes of a resource that a user may not have.
 type WithheldScopes struct {
 	Resource string   `json:"resource"`
 	Scopes   []string `json:"scopes"`
 }
 
-// UserGroups shows what a person belongs to at providers. It cannot be set here; groups of accounts can, see GroupAdd.
+// UserGroups shows a user's groups at providers. They cannot be changed here. For groups of
+// accounts, see GroupAdd.
 var UserGroups = define(Spec{
 	Name: "user groups", Method: "GET", Path: "/users/{name}/groups", Roles: readers,
 	Summary: "List the groups of a person at providers, and the scopes that they lack for it",

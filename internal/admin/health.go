@@ -16,10 +16,10 @@ const (
 	LevelOK      = "ok"
 	LevelWarning = "warning"
 	LevelFail    = "fail"
-	LevelSkipped = "skipped" // it could not be looked at
+	LevelSkipped = "skipped" // could not be checked
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Check  string `json:"check" jsonschema:"what it is about: database, clock, growth, replicas, keys, passkeys, recovery, events, audit, tools, names, mail, resources"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
@@ -29,16 +29,17 @@ type Finding struct {
 	Resource string `json:"resource,omitempty" jsonschema:"the URL of the MCP server whose tools it is about"`
 }
 
-// Health is how an installation is, seen from its database.
+// Health is the state of an installation, as seen from its database.
 type Health struct {
 	OK       bool      `json:"ok" jsonschema:"no finding has the level fail"`
 	Version  string    `json:"version" jsonschema:"of the program that has looked"`
 	Issuer   string    `json:"issuer"`
 	Findings []Finding `json:"findings"`
-	// Replicas are the servers of this database: those that run, and those that were lost within a day.
+	// Replicas lists the servers of this database that run, or were lost within a day.
 	Replicas []Replica `json:"replicas"`
 	Schema   int       `json:"schema" jsonschema:"the last step of the schema that the database has"`
-	// AuditEntries are in the audit log, and the newest checkpoint has signed AuditSigned of them.
+	// AuditEntries is the size of the audit log. AuditSigned is how many of the entries the newest
+	// checkpoint has signed.
 	AuditEntries  int64           `json:"audit_entries"`
 	AuditSigned   int64           `json:"audit_signed"`
 	AuditSignedAt time.Time       `json:"audit_signed_at,omitzero"`
@@ -47,7 +48,7 @@ type Health struct {
 	Keys          []Key           `json:"keys"`
 }
 
-// HealthShow looks at the installation.
+// HealthShow checks the installation.
 var HealthShow = define(Spec{
 	Name: "health show", Method: "GET", Path: "/health", Roles: reading,
 	Summary: "Check this installation, and show what waits to be delivered",
@@ -57,10 +58,10 @@ var HealthShow = define(Spec{
 		"database, and is of all replicas.",
 }, (*Service).showHealth)
 
-// behind is for how long something may wait to be delivered before it is told.
+// behind is how long a delivery may wait before it is reported.
 const behind = 5 * time.Minute
 
-// findings are what was found.
+// findings collects the results of checks.
 type findings []Finding
 
 func (f *findings) add(check, level, advice, what string, args ...any) {
@@ -110,7 +111,7 @@ func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
 	return h, nil
 }
 
-// waiting are the sinks, the receivers and the keys.
+// waiting returns the log destinations, the event receivers and the signing keys.
 func (s *Service) waiting(ctx context.Context) ([]AuditSink, []EventReceiver, []Key, error) {
 	sinks, err := s.auditSinks(ctx, None{})
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Service) storeFindings(ctx context.Context) (f findings) {
 	return f
 }
 
-// tellSkew is how far clocks may differ before it is told.
+// tellSkew is how far clocks may differ before the difference is reported.
 const tellSkew = 5 * time.Second
 
 func (s *Service) clockFindings(context.Context) (f findings, _ error) {
@@ -151,8 +152,8 @@ func (s *Service) clockFindings(context.Context) (f findings, _ error) {
 	return f, nil
 }
 
-// PasskeyFindings say whether passkeys are offered, and who loses what by the host name that is
-// configured (PE-01, PE-02).
+// PasskeyFindings reports whether passkeys are offered, and who cannot use theirs with the
+// configured host name (PE-01, PE-02).
 func (s *Service) PasskeyFindings(ctx context.Context) (f findings, _ error) {
 	site, err := s.Config.Site()
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *Service) PasskeyFindings(ctx context.Context) (f findings, _ error) {
 	return f, nil
 }
 
-// only says how many people would be locked out.
+// only returns text that says how many users would be locked out.
 func only(n int) string {
 	if n == 0 {
 		return ""
@@ -198,7 +199,7 @@ func only(n int) string {
 	return "; " + label.Count(n, "person has", "people have") + " no other way in"
 }
 
-// ReceiverFindings say whether receivers of security events take what they are told.
+// ReceiverFindings reports whether receivers of security events accept them.
 func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
 	configured := s.Config.Events.Receivers
 	if len(configured) == 0 {
@@ -223,7 +224,7 @@ func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
 	return f, nil
 }
 
-// SinkFindings say whether the sinks of the audit log get what is in it.
+// SinkFindings reports whether log destinations receive the entries of the audit log.
 func (s *Service) SinkFindings(ctx context.Context) (f findings, _ error) {
 	sinks, err := s.auditSinks(ctx, None{})
 	if err != nil {

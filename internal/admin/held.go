@@ -10,20 +10,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// holders says who can act by a client that was made here. It is kept in the metadata of the client: persons
-// by the ids of their accounts, programs by their client ids. Empty lists are the operator's, at the command
-// line.
+// holders records who can act through a client that was created here. It is stored in the client's
+// metadata: users by account ID, programs by client ID. An empty list stands for the operator at
+// the command line.
 type holders struct {
 	MadeBy   []string  `json:"made_by"`
-	SecretBy []string  `json:"secret_by"` // who was shown the secret that it has now
+	SecretBy []string  `json:"secret_by"` // who saw the current secret
 	SecretAt time.Time `json:"secret_at"`
 }
 
-// holdersMember is the member of storage.Client.Metadata with the holders.
+// holdersMember is the member of storage.Client.Metadata that contains the holders.
 const holdersMember = "mcp_authd_holders"
 
-// holdersOf returns who can act by a client; false where nobody wrote it down: a version that did not made the
-// client.
+// holdersOf returns who can act through a client. It returns false if that was not recorded,
+// because an older version created the client.
 func holdersOf(c storage.Client) (holders, bool) {
 	var kept struct {
 		Holders *holders `json:"mcp_authd_holders"`
@@ -38,7 +38,7 @@ func holdersOf(c storage.Client) (holders, bool) {
 	return *kept.Holders, true
 }
 
-// hold writes down who can act by a client.
+// hold records who can act through a client.
 func hold(c *storage.Client, h holders) error {
 	members := map[string]json.RawMessage{}
 	if len(c.Metadata) > 0 {
@@ -57,7 +57,8 @@ func hold(c *storage.Client, h holders) error {
 
 type proposedKey struct{}
 
-// here returns who has an operation carried out, as a list of holders: with propose, also who proposed it.
+// here returns the callers of an operation as a list of holders. With propose, it includes the
+// proposer.
 func (s *Service) here(ctx context.Context, propose bool) ([]string, error) {
 	var out []string
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
@@ -78,8 +79,9 @@ func (s *Service) here(ctx context.Context, propose bool) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// persons returns whom a party counts as: the person, or the program, with those who made the application by
-// which they act or hold its secret. An application that registered itself counts as nobody.
+// persons returns everyone that a party counts as. This is the user or program, and all who created
+// the application that it uses or hold its secret. An application that registered itself adds no
+// one.
 func (s *Service) persons(ctx context.Context, p storage.Party) ([]string, error) {
 	out := []string{p.UserID}
 	if p.UserID == "" {
@@ -93,7 +95,8 @@ func (s *Service) persons(ctx context.Context, p storage.Party) ([]string, error
 	return slices.Concat(out, h.MadeBy, h.SecretBy), nil
 }
 
-// actsBy returns the application of a party; false where it has none, or the application keeps no row.
+// actsBy returns the application of a party. It returns false without an application, or if it has
+// no row.
 func (s *Service) actsBy(ctx context.Context, p storage.Party) (storage.Client, bool, error) {
 	if p.ClientID == "" {
 		return storage.Client{}, false, nil
@@ -108,7 +111,8 @@ func (s *Service) actsBy(ctx context.Context, p storage.Party) (storage.Client, 
 	return c, err == nil, err
 }
 
-// another returns ErrForbidden where the person who accepts a proposal and its proposer may be one person.
+// another returns ErrForbidden if the user who accepts a proposal may be the same person as its
+// proposer.
 func (s *Service) another(ctx context.Context, p storage.Proposal, a Actor) error {
 	if p.By.UserID != "" && p.By.UserID == a.UserID {
 		return fault(ErrForbidden, "you proposed this yourself: another administrator has to accept it")
@@ -132,7 +136,8 @@ func (s *Service) another(ctx context.Context, p storage.Proposal, a Actor) erro
 	return nil
 }
 
-// programStill is an error when a program that proposed something is gone, or may be somebody else's now.
+// programStill returns an error if the program that made a proposal is gone, or may have a new
+// owner.
 func (s *Service) programStill(ctx context.Context, p storage.Proposal) error {
 	registry, err := s.Registry()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Helper is a part of an application that has less than the application.
+// Helper is a sub-agent of an application, with fewer permissions than the application.
 type Helper struct {
 	ID        string    `json:"id"`
 	Grant     string    `json:"grant"`
@@ -27,7 +27,7 @@ type HelperID struct {
 	ID string `json:"id" jsonschema:"the id of the helper, nod_..."`
 }
 
-// HelperRevoke ends a helper.
+// HelperRevoke revokes a sub-agent.
 var HelperRevoke = define(Spec{
 	Name: "grant revoke-helper", Method: "DELETE", Path: "/helpers/{id}", Fresh: true,
 	Takes:   true,
@@ -41,7 +41,7 @@ func helperOf(n storage.Node) Helper {
 	}
 }
 
-// addHelpers puts the live helpers of each grant into its view, each behind what it hangs from.
+// addHelpers adds the live sub-agents of each grant to its view, each after its parent.
 func (s *Service) addHelpers(ctx context.Context, views []Grant) error {
 	ids := make([]string, len(views))
 	for i, v := range views {
@@ -51,7 +51,7 @@ func (s *Service) addHelpers(ctx context.Context, views []Grant) error {
 	if err != nil {
 		return err
 	}
-	below := map[string][]storage.Node{} // a node, or the grant of those that hang from it
+	below := map[string][]storage.Node{} // children by the ID of their parent node or grant
 	for _, n := range nodes {
 		from := n.ParentID
 		if from == "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// keptWithin is how long an answer waits for its entries in the audit log.
+// keptWithin is how long a response waits for its audit log entries.
 const keptWithin = 5 * time.Second
 
-// kept carries a change out, and returns when what it has recorded is in the audit log (OB-06). While the
-// log takes nothing, nothing is begun: [ErrUnavailable]. Afterwards it can only be said: [ErrUnkept]. Why
-// the log takes nothing is in the log of the server.
+// kept runs a change, and returns when its audit events are in the audit log (OB-06). It returns
+// [ErrUnavailable] without starting if the log accepts no entries, and [ErrUnkept] if the log fails
+// afterwards. The server log contains the cause.
 func (s *Service) kept(ctx context.Context, do func(context.Context) error) error {
 	if !s.AuditRequired {
 		return do(ctx)
@@ -22,7 +22,7 @@ func (s *Service) kept(ctx context.Context, do func(context.Context) error) erro
 	}
 	recorded, pending := audit.Awaited(ctx)
 	err := do(recorded)
-	// The caller may have gone; what was done was done.
+	// The caller may be gone, but the change was made.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptWithin)
 	defer cancel()
 	if pending.Wait(ctx) != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestAuditRequired: OB-06. With audit.required a change by any face is answered when its entry is in the
-// log, and is not begun while the log takes none.
+// TestAuditRequired checks audit.required (OB-06): through every front end, a change is answered
+// when its entry is in the log. It is not started while the log accepts no entries.
 func TestAuditRequired(t *testing.T) {
 	real := installation.Store(t)
 	var away atomic.Bool

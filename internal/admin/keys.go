@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Key is a signing key that is published.
+// Key is a published signing key.
 type Key struct {
 	ID          string    `json:"kid"`
 	Algorithm   string    `json:"alg"`
@@ -21,14 +21,14 @@ type Key struct {
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
 }
 
-// SigningKeys are the signing keys that are published.
+// SigningKeys lists the published signing keys.
 type SigningKeys struct {
 	Page[Key]
 	AccessTTL string `json:"access_ttl" jsonschema:"how long an access token that one of them signed is good"`
 	Published string `json:"published,omitempty" jsonschema:"the key that keys rotate has published"`
 }
 
-// KeyRotation says how signing keys are replaced.
+// KeyRotation says how to replace signing keys.
 type KeyRotation struct {
 	Now    bool `json:"now,omitempty" jsonschema:"sign with the new key in fifteen seconds"`
 	Revoke bool `json:"revoke,omitempty" jsonschema:"with now: take out all other keys, and sign at once"`
@@ -39,7 +39,7 @@ type KeyID struct {
 	ID string `json:"kid" jsonschema:"the id of the key"`
 }
 
-// The operations on signing keys.
+// Operations on signing keys.
 var (
 	KeysList = define(Spec{
 		Name: "keys list", Method: "GET", Path: "/keys", Roles: reading,
@@ -66,7 +66,7 @@ var (
 	}, (*Service).revokeKey)
 )
 
-// listKeys asks no manager, which would make a first key.
+// listKeys reads the store directly, because a key manager would create a first key.
 func (s *Service) listKeys(ctx context.Context, _ None) (SigningKeys, error) {
 	all, err := s.Store.Keys(ctx, s.Now())
 	return s.keysOf(all), err

@@ -7,11 +7,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// administrators is what changes wait for that may leave none of them.
+// administrators is the lock for changes that could remove the last administrator.
 const administrators = "administrators"
 
-// takeAway disables an account, deletes it or changes its role, unless it is the last administrator's: nobody
-// could give that role again. Who has the database can, and may take it away.
+// takeAway disables or deletes an account, or changes its role, unless it is the last
+// administrator. Without one, no one could assign that role again. Commands with direct database
+// access can assign it, so they may also remove the last one.
 func (s *Service) takeAway(ctx context.Context, u storage.User, do func(context.Context) error) error {
 	if _, acts := ctx.Value(actorKey{}).(Actor); !acts || RoleOf(u) != Administrator {
 		return do(ctx)
@@ -27,7 +28,7 @@ func (s *Service) takeAway(ctx context.Context, u storage.User, do func(context.
 	})
 }
 
-// otherAdministrator reports whether there is one beside an account who can sign in.
+// otherAdministrator reports whether an administrator other than the given account can sign in.
 func (s *Service) otherAdministrator(ctx context.Context, id string) (bool, error) {
 	for after := ""; ; {
 		found, err := s.Store.ListUsers(ctx, after, MaxPage)

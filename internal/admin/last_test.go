@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestLastAdministrator: OB-10: no person or program takes away the last administrator, by no operation, nor
-// do two who do it to each other at once; who has the database can.
+// TestLastAdministrator checks that no user or program can remove the last administrator with any
+// operation, not even two of them concurrently (OB-10). Commands with direct database access can.
 func TestLastAdministrator(t *testing.T) {
 	takeAway := map[string]func(context.Context, admin.Caller, string) error{
 		"disable": func(ctx context.Context, c admin.Caller, name string) error {
@@ -63,7 +63,7 @@ func TestLastAdministrator(t *testing.T) {
 	})
 }
 
-// TestOwnProposals: OB-10: one person does not keep others from proposing.
+// TestOwnProposals checks that one user cannot keep others from proposing (OB-10).
 func TestOwnProposals(t *testing.T) {
 	s, actor := two(t, "user disable")
 	root, anna := s.As(actor("root")), s.As(actor("anna"))

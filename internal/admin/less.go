@@ -11,13 +11,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// LessGrant leaves a grant fewer scopes.
+// LessGrant reduces the scopes of a grant.
 type LessGrant struct {
 	ID     string   `json:"id" jsonschema:"the id of the grant, grt_..."`
 	Scopes []string `json:"scopes" jsonschema:"those that it keeps"`
 }
 
-// The operations that leave a grant less.
+// Operations that reduce a grant.
 var (
 	GrantNarrow = define(Spec{
 		Name: "grant narrow", Method: "POST", Path: "/grants/{id}/narrow", Fresh: true,
@@ -74,7 +74,7 @@ func (s *Service) resumeGrant(ctx context.Context, in GrantID) (Grant, error) {
 	})
 }
 
-// lessen does something to one live grant, and returns what the grant is then.
+// lessen applies do to one live grant, and returns the changed grant.
 func (s *Service) lessen(
 	ctx context.Context, id, event string, do func(storage.Grant) error, more ...slog.Attr,
 ) (Grant, error) {
@@ -83,7 +83,7 @@ func (s *Service) lessen(
 		return Grant{}, err
 	}
 	app, err := s.Store.GrantApplication(ctx, g.ID, s.Now())
-	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's is of no application of a person
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's grant has no application
 		return Grant{}, err
 	}
 	switch err := do(g); {

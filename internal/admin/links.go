@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Invitation is an account that its person is to make.
+// Invitation describes an account that its user will create.
 type Invitation struct {
 	Name string `json:"name" jsonschema:"the name that the account will have"`
 	Role string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
@@ -27,14 +27,14 @@ type Invitation struct {
 	TTL    string   `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
 }
 
-// Recovery is how a person gets back into an account.
+// Recovery is the request for a recovery link.
 type Recovery struct {
 	Name string `json:"name" jsonschema:"the name of the account"`
 	Now  bool   `json:"now,omitempty" jsonschema:"refuse if the link would have to wait"`
 	TTL  string `json:"ttl,omitempty" jsonschema:"how long the link works (default: login.links.recover_ttl)"`
 }
 
-// Link is a link that was made, for its person alone.
+// Link is a created one-time link. Only its recipient may see it.
 type Link struct {
 	URL       string    `json:"url" secret:"yes" jsonschema:"a secret: give it to its person alone"`
 	NotBefore time.Time `json:"not_before"`
@@ -43,7 +43,7 @@ type Link struct {
 	Warning   string    `json:"warning,omitempty" jsonschema:"why it was not sent"`
 }
 
-// OpenLinks names an account, or all of them.
+// OpenLinks selects the links of one account, or all.
 type OpenLinks struct {
 	Paging
 	Name string `json:"name,omitempty" jsonschema:"of this account alone"`
@@ -63,7 +63,7 @@ type OpenLink struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// LinksEnded says how many links of a person ended.
+// LinksEnded says how many links of a user were revoked.
 type LinksEnded struct {
 	Name  string `json:"name"`
 	Ended int    `json:"ended" jsonschema:"how many links"`
@@ -72,7 +72,7 @@ type LinksEnded struct {
 // maxInvitedGroups bounds the groups of one invitation.
 const maxInvitedGroups = 20
 
-// The operations on one-time links.
+// Operations on one-time links.
 var (
 	UserInvite = define(Spec{
 		Name: "user invite", Method: "POST", Path: "/users/{name}/invitation",
@@ -126,7 +126,8 @@ func (s *Service) invite(ctx context.Context, in Invitation) (Link, error) {
 	return l, err
 }
 
-// checkGroups checks that the groups of an invitation exist. Who may set them, mayTouch decides.
+// checkGroups checks that the groups of an invitation exist. Whether the actor may set them is
+// checked in mayTouch.
 func (s *Service) checkGroups(ctx context.Context, groups []string) error {
 	if len(groups) == 0 {
 		return nil
@@ -159,8 +160,8 @@ func (s *Service) recover(ctx context.Context, in Recovery) (Link, error) {
 	return linkOf(made, err, u.Name)
 }
 
-// linkTime reads how long a link is good, 0 where the input does not say. It is an error where a person
-// could do nothing with a link: neither passwords nor passkeys sign people in.
+// linkTime parses the lifetime of a link, or returns 0 for the default. It returns an error if
+// links are useless here, because users can sign in with neither passwords nor passkeys.
 func (s *Service) linkTime(text string, most time.Duration) (time.Duration, error) {
 	site, err := s.Config.Site()
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *Service) linkTime(text string, most time.Duration) (time.Duration, erro
 	return time.Duration(ttl), nil
 }
 
-// linkOf shows a link that was made, also when it could not be sent.
+// linkOf returns the view of a created link, including one that could not be sent.
 func linkOf(l users.Link, err error, name string) (Link, error) {
 	if l.URL == "" {
 		return Link{}, ExplainUser(err, name)
@@ -223,7 +224,7 @@ func (s *Service) openLinks(ctx context.Context, in OpenLinks) (Page[OpenLink], 
 	return p, nil
 }
 
-// of reports whether it is a link of a person, by name or id.
+// of reports whether the link belongs to a user, given by name or ID.
 func (l OpenLink) of(nameOrID string) bool {
 	if identifier.Is(nameOrID) {
 		return l.User == nameOrID

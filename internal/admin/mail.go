@@ -15,19 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestLetter says where a test letter goes.
+// TestLetter is the address of a test mail.
 type TestLetter struct {
 	Mail string `json:"mail" jsonschema:"the address, such as alice@example.com"`
 }
 
-// LetterSent is a letter that the mail server has taken.
+// LetterSent is a mail that the mail server accepted.
 type LetterSent struct {
 	Mail   string    `json:"mail"`
 	Server string    `json:"server" jsonschema:"the mail server, under mail.smtp.address"`
 	SentAt time.Time `json:"sent_at"`
 }
 
-// MailTest sends a test letter.
+// MailTest sends a test mail.
 var MailTest = define(Spec{
 	Name: "mail test", Method: "POST", Path: "/mail/test", Fresh: true,
 	Summary: "Send a test letter",
@@ -36,7 +36,8 @@ var MailTest = define(Spec{
 		"without sending anything.",
 }, (*Service).testMail)
 
-// The bounds of test letters, over all replicas and commands: they are for testing, and no way to fill mailboxes.
+// The limits of test mails, over all replicas and commands, so that they cannot be used to flood
+// mailboxes.
 const (
 	testLetterSpan   = time.Hour
 	maxTestLetters   = 10
@@ -68,7 +69,7 @@ func (s *Service) testMail(ctx context.Context, in TestLetter) (LetterSent, erro
 	return LetterSent{Mail: to, Server: smtp.Address, SentAt: s.Now().UTC()}, err
 }
 
-// mayTestMail takes a letter from the allowances, or returns ErrUnavailable.
+// mayTestMail takes one mail from the allowances, or returns ErrUnavailable.
 func (s *Service) mayTestMail(ctx context.Context, to string) error {
 	waits, err := s.Store.TakeAllowances(ctx, []storage.Draw{
 		{Key: secrets.Hash("test letters"), Cost: testLetterSpan / maxTestLetters, Span: testLetterSpan},
@@ -87,7 +88,7 @@ func (s *Service) mayTestMail(ctx context.Context, to string) error {
 	return fault(ErrUnavailable, "%s within an hour; try again in %s", what, max(waits[0], waits[1]).Round(time.Second))
 }
 
-// localeOf is the language of the person who has an operation carried out; "" if there is none.
+// localeOf returns the language of the calling user, or "".
 func (s *Service) localeOf(ctx context.Context) string {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	if a.UserID == "" {
@@ -100,14 +101,15 @@ func (s *Service) localeOf(ctx context.Context) string {
 	return u.Locale
 }
 
-// mailCheckedFor is for how long the answer of a mail server is shown: a page that reloads itself must not sign in
-// there every time, since providers lock accounts whose password is wrong.
+// mailCheckedFor is how long the result of a mail server check is cached. A page that reloads
+// itself must not sign in there every time, because mail providers lock accounts after wrong
+// passwords.
 const mailCheckedFor = 5 * time.Minute
 
-// mailCheck is what became of the last sign-in at the mail server.
+// mailCheck caches the result of the last sign-in at the mail server.
 type mailCheck struct {
-	mu   sync.Mutex // also held while the mail server is asked
-	at   time.Time  // zero: it was not asked
+	mu   sync.Mutex // also held during the check
+	at   time.Time  // zero if not checked yet
 	last error
 }
 
@@ -126,7 +128,8 @@ func (m *mailCheck) load(ctx context.Context, now time.Time, sender *mail.Sender
 	return m.last
 }
 
-// MailFindings say whether letters can be sent: the mail server is asked to sign us in, and gets no letter.
+// MailFindings reports whether mail can be sent. It signs in at the mail server without sending a
+// mail.
 func (s *Service) MailFindings(ctx context.Context) (f findings, _ error) {
 	smtp := s.Config.Mail.SMTP
 	if !smtp.Configured() {

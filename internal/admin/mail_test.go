@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
 )
 
-// mailService is a service that sends by a mail server, at a time that its test moves on.
+// mailService returns a service with a mail server, and its clock.
 func mailService(t *testing.T, server *smtptest.Server) (*admin.Service, *installation.Installation, *time.Time) {
 	t.Helper()
 	in := installation.New(t)
@@ -40,7 +40,8 @@ func testLetter(t *testing.T, by admin.Caller, to string) error {
 	return err
 }
 
-// TestOB10MailTest: an administrator has a letter sent, nobody else does, and the audit log has it.
+// TestOB10MailTest checks that only an administrator can send a test mail, and that the audit log
+// records it.
 func TestOB10MailTest(t *testing.T) {
 	server := smtptest.Start(t, nil)
 	s, in, _ := mailService(t, server)
@@ -73,7 +74,8 @@ func TestOB10MailTest(t *testing.T) {
 	}
 }
 
-// TestOB10MailTestIsBounded: three letters to one address and ten in all within an hour, whoever asks.
+// TestOB10MailTestIsBounded checks the limits of three mails to one address and ten in total per
+// hour, for all callers together.
 func TestOB10MailTestIsBounded(t *testing.T) {
 	server := smtptest.Start(t, nil)
 	s, _, at := mailService(t, server)
@@ -103,7 +105,8 @@ func TestOB10MailTestIsBounded(t *testing.T) {
 	}
 }
 
-// TestOB10MailFindings: health shows whether the mail server can be used, and asks it once in five minutes.
+// TestOB10MailFindings checks that health shows whether the mail server works, and connects to it
+// once in five minutes.
 func TestOB10MailFindings(t *testing.T) {
 	look := func(s *admin.Service) admin.Finding {
 		t.Helper()

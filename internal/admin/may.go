@@ -5,9 +5,10 @@ import (
 	"reflect"
 )
 
-// May returns ErrForbidden for an operation that Call would refuse this actor, by the role or by the thing that
-// the input names. It does not ask for a fresh proof, and changes nothing. In is a pointer to an input of the verb.
-// Errors: also those that Call returns while it looks at the thing.
+// May returns ErrForbidden if Call would refuse the operation because of the actor's role or the
+// object that the input names. It does not require a recent authentication, and changes nothing. in
+// is a pointer to an input of the verb. May also returns the errors that Call returns while it
+// reads the object.
 func (s *Service) May(ctx context.Context, a Actor, v Verb, in any) error {
 	if !v.Spec().Permits(a.Role) {
 		return ErrForbidden

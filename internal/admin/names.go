@@ -13,11 +13,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// CutMark ends an id that a table has cut. Operations take one that ends with it for the beginning of one.
+// CutMark ends an ID that a table has truncated. Operations treat an ID that ends with it as a
+// prefix.
 const CutMark = "…"
 
-// FindClient finds a client by id, by the beginning of one that a table has cut, or by name. Text in the
-// form of an id, and an id that the database has known, is never a name, since another client may bear that name.
+// FindClient finds a client by ID, by the prefix of an ID that a table has truncated, or by name.
+// Text in the form of an ID, and an ID that the database knows, is never a name, because another
+// client may have that name.
 func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, error) {
 	registry, err := s.Registry()
 	if err != nil {
@@ -28,11 +30,11 @@ func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, 
 	switch {
 	case errors.Is(err, dcr.ErrUnread):
 		return storage.Client{ID: name}, err
-	case errors.Is(err, dcr.ErrHeld): // it is there, whatever it may have
+	case errors.Is(err, dcr.ErrHeld): // the client exists, whatever its metadata
 		return c, nil
 	case errors.Is(err, storage.ErrRevoked):
 		return c, fault(ErrNotFound, "the client %q was deleted", name)
-	case errors.As(err, &refused): // its metadata document
+	case errors.As(err, &refused): // by its metadata document
 		return storage.Client{ID: name}, refused
 	case errors.Is(err, storage.ErrNotFound):
 		return s.clientNamed(ctx, name)
@@ -40,7 +42,8 @@ func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, 
 	return c, err
 }
 
-// wasClient reports whether the database has a row of a client, as of one that has left the configuration.
+// wasClient reports whether the database has a row for a client, such as one that was removed from
+// the configuration.
 func (s *Service) wasClient(ctx context.Context, id string) (bool, error) {
 	_, err := s.Store.Client(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -49,8 +52,8 @@ func (s *Service) wasClient(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// NamedClient is FindClient for an operation that need not know the client: the document of one that was
-// not read, or is no good now, names a client all the same.
+// NamedClient is FindClient for operations that need only the ID. It also accepts clients whose
+// metadata document was not read or is no longer valid.
 func (s *Service) NamedClient(ctx context.Context, name string) (storage.Client, error) {
 	c, err := s.FindClient(ctx, name)
 	var refused *oauth.Error
@@ -60,7 +63,7 @@ func (s *Service) NamedClient(ctx context.Context, name string) (storage.Client,
 	return c, err
 }
 
-// ReadClient is FindClient that also reads a document that the server has not read yet.
+// ReadClient is FindClient, but fetches a document that the server has not read yet.
 func (s *Service) ReadClient(ctx context.Context, name string) (storage.Client, error) {
 	c, err := s.FindClient(ctx, name)
 	if errors.Is(err, dcr.ErrUnread) {
@@ -77,7 +80,7 @@ func (s *Service) ReadClient(ctx context.Context, name string) (storage.Client, 
 	return c, err
 }
 
-// clientNamed finds the only client with a name, or with an id that begins like one that was cut.
+// clientNamed finds the only client with a name, or with an ID that starts with a truncated one.
 func (s *Service) clientNamed(ctx context.Context, name string) (found storage.Client, err error) {
 	none := fault(ErrNotFound, "there is no client %q; see: mcp-authd client list", name)
 	start, wasCut := strings.CutSuffix(name, CutMark)
@@ -93,7 +96,7 @@ func (s *Service) clientNamed(ctx context.Context, name string) (found storage.C
 	}
 	var ids []string
 	for _, c := range all {
-		// Keys are named by their people, who could take the name of another client.
+		// Users name their own API keys, and could take the name of another client.
 		named := !wasCut && name != "" && strings.EqualFold(c.Name, name) && c.Source != storage.SourcePerson
 		if named || wasCut && start != "" && strings.HasPrefix(c.ID, start) {
 			found, ids = c, append(ids, c.ID)
@@ -110,7 +113,7 @@ func (s *Service) clientNamed(ctx context.Context, name string) (found storage.C
 		strings.Join(ids, " "))
 }
 
-// AllClients are those of the configuration and of the store.
+// AllClients returns the clients of the configuration and of the store.
 func (s *Service) AllClients(ctx context.Context) ([]storage.Client, error) {
 	all, err := s.Clients()
 	if err != nil {
@@ -128,10 +131,10 @@ func (s *Service) AllClients(ctx context.Context) ([]storage.Client, error) {
 	return all, err
 }
 
-// ofConfig reports whether a row is that of a configured client, or of one that was.
+// ofConfig reports whether a row belongs to a client that is or was configured.
 func ofConfig(c storage.Client) bool { return c.Source == storage.SourceConfig }
 
-// Names are what people call accounts and clients, by id.
+// Names maps the IDs of accounts and clients to their names.
 type Names struct {
 	store interface {
 		storage.Users
@@ -150,7 +153,7 @@ func (s *Service) Names() *Names {
 	return n
 }
 
-// User is the name of an account.
+// User returns the name of an account.
 func (n *Names) User(ctx context.Context, id string) string {
 	return n.of(id, func() (string, error) {
 		u, err := n.store.User(ctx, id)
@@ -158,7 +161,7 @@ func (n *Names) User(ctx context.Context, id string) string {
 	})
 }
 
-// Client is the name of a client.
+// Client returns the name of a client.
 func (n *Names) Client(ctx context.Context, id string) string {
 	return n.of(id, func() (string, error) {
 		c, err := n.store.Client(ctx, id)
@@ -171,7 +174,7 @@ func (n *Names) Client(ctx context.Context, id string) string {
 	})
 }
 
-// Holder is who has a grant: the person and the client. A workload acts for no person.
+// Holder returns the user and the client that hold a grant. A workload has no user.
 func (n *Names) Holder(ctx context.Context, g storage.Grant) string {
 	client := n.Client(ctx, g.ClientID)
 	if g.UserID == "" {
@@ -180,7 +183,8 @@ func (n *Names) Holder(ctx context.Context, g storage.Grant) string {
 	return n.User(ctx, g.UserID) + ", " + client
 }
 
-// of returns the name of an id, or the id where there is none: a list is shown all the same.
+// of returns the name for an ID, or the ID itself if it has no name, so that lists can always be
+// shown.
 func (n *Names) of(id string, read func() (string, error)) string {
 	if name, ok := n.known[id]; ok {
 		return name

@@ -6,29 +6,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// MaxPage is how many items a page has at most.
+// MaxPage is the maximum number of items on a page.
 const MaxPage = 500
 
-// Paging is the part of an input that asks for a page of a list.
+// Paging is the part of an input that selects a page of a list.
 type Paging struct {
 	After string `json:"after,omitempty" jsonschema:"the next of the page before; nothing for the first page"`
 	Limit int    `json:"limit,omitempty" jsonschema:"how many items at most, up to 500; 100 when it is left out"`
 }
 
-// Searched is the part of an input that asks for a page of what has a text in its names.
+// Searched is the part of an input that selects a page of the items whose names contain a text.
 type Searched struct {
 	Match string `json:"match,omitempty" jsonschema:"only those that have this text in name, mail address or ID"`
 	Paging
 }
 
-// maxMatch bounds the text of a search, in bytes, and maxLooked how many things one page of it looks at: there
-// may be none on a page, and others behind it.
+// maxMatch limits the text of a search, in bytes. maxLooked limits how many rows are scanned for
+// one page: a page may be empty while later ones are not.
 const (
 	maxMatch  = 256
 	maxLooked = 20_000
 )
 
-// search is what the store looks for, for a page that begins behind after and has one more than its limit.
+// search returns the store query for a page that begins after the given key. It asks for one item
+// more than the limit.
 func (in Searched) search(after string) (storage.Search, error) {
 	if len(in.Match) > maxMatch {
 		return storage.Search{}, fault(ErrInvalid, "match has at most %d bytes", maxMatch)
@@ -36,7 +37,7 @@ func (in Searched) search(after string) (storage.Search, error) {
 	return storage.Search{Text: in.Match, After: after, Limit: in.bounded() + 1, Scan: maxLooked}, nil
 }
 
-// bounded is the limit that counts.
+// bounded returns the effective limit.
 func (p Paging) bounded() int {
 	if p.Limit <= 0 {
 		return 100
@@ -47,11 +48,11 @@ func (p Paging) bounded() int {
 // Page is a page of a list.
 type Page[T any] struct {
 	Items []T `json:"items"`
-	// Next is the after of the next page; "" for none.
+	// Next is the value of after for the next page, or "" on the last page.
 	Next string `json:"next,omitempty" jsonschema:"ask for the next page with this as after; absent on the last page"`
 }
 
-// page makes a page of what a store returned for one item more than the limit.
+// page builds a page from a store's result of up to one item more than the limit.
 func page[T, V any](found []T, limit int, view func(T) V, key func(T) string) Page[V] {
 	p := Page[V]{Items: make([]V, 0, min(len(found), limit))}
 	for i, item := range found {
@@ -64,12 +65,12 @@ func page[T, V any](found []T, limit int, view func(T) V, key func(T) string) Pa
 	return p
 }
 
-// maxPages bounds what a server that is asked for all pages can make a command read.
+// maxPages limits how many pages a server can make a command read.
 const maxPages = 10_000
 
 var errEndless = errors.New("admin: the pages of a list have no end")
 
-// Everything reads a list to its end, a page at a time.
+// Everything reads a whole list, page by page.
 func Everything[T any](next func(Paging) (Page[T], error)) ([]T, error) {
 	all := []T{}
 	p := Paging{Limit: MaxPage}

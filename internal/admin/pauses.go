@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Pause is an application that a user has paused at an MCP server. It lasts whatever becomes of the grants.
+// Pause is an application that a user has paused at an MCP server. It is independent of the grants.
 type Pause struct {
 	ID         string    `json:"id"`
 	User       string    `json:"user"`
@@ -23,7 +23,7 @@ type Pause struct {
 	PausedAt   time.Time `json:"paused_at"`
 }
 
-// PausesWanted asks for the pauses of a user.
+// PausesWanted selects the pauses of a user.
 type PausesWanted struct {
 	User string `json:"user" jsonschema:"the user (name or id)"`
 }
@@ -33,7 +33,7 @@ type PauseID struct {
 	ID string `json:"id" jsonschema:"the id of the pause, pau_..."`
 }
 
-// The operations on pauses that may have outlived their grants.
+// Operations on pauses, which can outlive their grants.
 var (
 	GrantPauses = define(Spec{
 		Name: "grant pauses", Method: "GET", Path: "/pauses", Roles: reading, Summary: "List what a user has paused",
@@ -66,7 +66,7 @@ func pauseOf(p storage.Pause, userName string) Pause {
 	}
 }
 
-// pausesOf returns the pauses that a cut of a selection ends; of one without a person, none.
+// pausesOf returns the pauses that a cut of a selection ends. A selection without a user ends none.
 func (s *Service) pausesOf(ctx context.Context, sel storage.Selection) ([]storage.Pause, error) {
 	if sel.UserID == "" {
 		return nil, nil
@@ -93,7 +93,7 @@ func (s *Service) endPause(ctx context.Context, in PauseID) (Pause, error) {
 	return pauseOf(p, u.Name), err
 }
 
-// keepsRequired returns an error when a grant would lose scopes without which its MCP server is of no use.
+// keepsRequired returns an error if a grant would lose scopes that its MCP server requires.
 func (s *Service) keepsRequired(ctx context.Context, g storage.Grant, to oauth.Scopes) error {
 	catalog, _, err := s.catalogue(ctx)
 	if err != nil {

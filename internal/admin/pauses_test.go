@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestPauses: EN-02. Operators see and end pauses without a grant, and cannot leave out what a server requires.
+// TestPauses checks that administrators see and end pauses without a grant, and cannot remove
+// scopes that a server requires (EN-02).
 func TestPauses(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	s, ctx := newService(t, now), t.Context()

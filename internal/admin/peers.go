@@ -2,7 +2,7 @@ package admin
 
 import "strings"
 
-// peerFindings tell whether replicas can pass requests of sessions to each other (RU-08).
+// peerFindings reports whether replicas can forward session requests to each other (RU-08).
 func (s *Service) peerFindings(running []Replica) (f findings) {
 	if len(running) < 2 {
 		return nil

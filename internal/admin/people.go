@@ -23,7 +23,7 @@ type User struct {
 	Mail        string    `json:"mail,omitempty"`
 }
 
-// UserOf is what is shown of an account.
+// UserOf returns the public view of an account.
 func UserOf(u storage.User) User {
 	return User{
 		ID: u.ID, Name: u.Name, Admin: u.Role == Administrator, Role: u.Role, Disabled: u.Disabled,
@@ -42,7 +42,7 @@ type UserRole struct {
 	Role string `json:"role" jsonschema:"administrator, auditor, support or none"`
 }
 
-// UserDetails are an account, and what it allowed applications.
+// UserDetails describes an account and its grants.
 type UserDetails struct {
 	User
 	Grants []Grant `json:"grants"`
@@ -54,7 +54,7 @@ type UserDetails struct {
 	Access         []UserAccess        `json:"access,omitempty" jsonschema:"what rules leave the person; of other MCP servers: everything"`
 }
 
-// Count says how many grants there are.
+// Count counts the grants and their applications.
 func (u UserDetails) Count() GrantCount {
 	clients := map[string]bool{}
 	for _, g := range u.Grants {
@@ -65,7 +65,7 @@ func (u UserDetails) Count() GrantCount {
 	}
 }
 
-// NewUser is an account to be made.
+// NewUser describes an account to create.
 type NewUser struct {
 	Name     string `json:"name" jsonschema:"what is typed at sign-in"`
 	Password string `json:"password" secret:"yes"`
@@ -73,27 +73,27 @@ type NewUser struct {
 	Mail     string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
 }
 
-// NewPassword replaces that of an account.
+// NewPassword is a new password for an account.
 type NewPassword struct {
 	Name       string `json:"name" jsonschema:"the name of the account"`
 	Password   string `json:"password" secret:"yes"`
 	KeepGrants bool   `json:"keep_grants,omitempty" jsonschema:"leave applications signed in"`
 }
 
-// NewMail is where a person gets mail.
+// NewMail is a new mail address for an account.
 type NewMail struct {
 	Name string `json:"name" jsonschema:"the name of the account"`
 	Mail string `json:"mail,omitempty" jsonschema:"the address; nothing for nowhere"`
 }
 
-// UserEnded is an account that is no more, and what ended with it.
+// UserEnded is a deleted account, with the number of grants that ended with it.
 type UserEnded struct {
 	Name  string     `json:"name"`
 	ID    string     `json:"id"`
 	Ended GrantCount `json:"ended"`
 }
 
-// The operations on accounts.
+// Operations on accounts.
 var (
 	UserAdd = define(Spec{
 		Name: "user add", Method: "POST", Path: "/users", Roles: helping, Fresh: true, Summary: "Create an account",
@@ -160,7 +160,7 @@ func (s *Service) enableUser(ctx context.Context, in UserName) (User, error) {
 	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.Enable(ctx, u.ID) })
 }
 
-// changeUser does something to an account.
+// changeUser applies do to an account, and returns the changed account.
 func (s *Service) changeUser(ctx context.Context, name string, do func(storage.User) error) (User, error) {
 	u, err := s.FindUser(ctx, name)
 	if err != nil {
@@ -242,13 +242,13 @@ func (s *Service) showUser(ctx context.Context, in UserName) (UserDetails, error
 	return out, err
 }
 
-// FindUser finds an account by name or id.
+// FindUser finds an account by name or ID.
 func (s *Service) FindUser(ctx context.Context, name string) (storage.User, error) {
 	u, err := s.Users.Find(ctx, name)
 	return u, ExplainUser(err, name)
 }
 
-// ExplainUser says what is wrong with the account, and what to do.
+// ExplainUser turns an error about an account into one that says what to do.
 func ExplainUser(err error, name string) error {
 	switch {
 	case errors.Is(err, users.ErrExists):

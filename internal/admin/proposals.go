@@ -16,16 +16,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ProposalLife is how long a proposal waits.
+// ProposalLife is how long a proposal stays open.
 const ProposalLife = 24 * time.Hour
 
-// maxOwnProposals bounds the open proposals of one person or program.
+// maxOwnProposals limits the open proposals of one user or program.
 const maxOwnProposals = 20
 
-// maxProposed bounds the input of a proposal, in bytes.
+// maxProposed limits the input of a proposal, in bytes.
 const maxProposed = 64 << 10
 
-// sealedInputs is the purpose for which inputs of proposals are sealed.
+// sealedInputs is the purpose of the key that encrypts the inputs of proposals.
 const sealedInputs = "inputs of proposals"
 
 // Proposal is an operation that waits for a second administrator.
@@ -42,7 +42,7 @@ type Proposal struct {
 	DecidedAt time.Time       `json:"decided_at,omitzero"`
 }
 
-// Party is a person or a program.
+// Party is a user or a program.
 type Party struct {
 	User       string `json:"user,omitempty" jsonschema:"the name of the account, as it was then; absent for a program"`
 	UserID     string `json:"user_id,omitempty"`
@@ -55,13 +55,13 @@ type ProposalID struct {
 	ID string `json:"id" jsonschema:"the id of the proposal, prp_..."`
 }
 
-// Accepted is a proposal that was carried out.
+// Accepted is an accepted proposal, with the output of its operation.
 type Accepted struct {
 	Proposal
 	Output any `json:"output,omitempty" jsonschema:"what the operation answers, with any secret, once"`
 }
 
-// ProposedError: the operation is one for two administrators, and waits for the second.
+// ProposedError is returned if an operation needs two administrators and now waits for the second.
 type ProposedError struct{ Proposal Proposal }
 
 func (e *ProposedError) Error() string {
@@ -69,7 +69,7 @@ func (e *ProposedError) Error() string {
 		e.Proposal.ID, e.Proposal.ID)
 }
 
-// The operations on proposals.
+// Operations on proposals.
 var (
 	ProposalList = define(Spec{
 		Name: "proposal list", Method: "GET", Path: "/proposals", Roles: readers,
@@ -94,7 +94,7 @@ var (
 	}, (*Service).declineProposal)
 )
 
-// named is the operation of a name, nil where there is none.
+// named returns the operation with a name, or nil.
 func named(name string) Verb {
 	if i := slices.IndexFunc(all, func(v Verb) bool { return v.Spec().Name == name }); i >= 0 {
 		return all[i]
@@ -102,12 +102,12 @@ func named(name string) Verb {
 	return nil
 }
 
-// partyOf returns the actor as a proposal keeps it.
+// partyOf returns the actor in the form that a proposal stores.
 func partyOf(a Actor) storage.Party {
 	return storage.Party{UserID: a.UserID, Name: a.Name, ClientID: a.ClientID}
 }
 
-// propose keeps an operation for a second administrator. Its error is a [*ProposedError] when it is kept.
+// propose stores an operation for a second administrator. It returns a [*ProposedError] on success.
 func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 	input, err := json.Marshal(in)
 	if err != nil {
@@ -141,8 +141,8 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 	return &ProposedError{view}
 }
 
-// putProposal stores a proposal, unless too many are open, or too many of who makes it: one person or program
-// does not keep all others from proposing.
+// putProposal stores a proposal unless too many are open. It also limits the open proposals of one
+// proposer, who could otherwise keep all others from proposing.
 func (s *Service) putProposal(ctx context.Context, p storage.Proposal) error {
 	return s.Alone(ctx, "proposals", func(ctx context.Context) error {
 		own, after := 0, ""
@@ -174,12 +174,13 @@ func (s *Service) putProposal(ctx context.Context, p storage.Proposal) error {
 	})
 }
 
-// sameParty reports whether two are one person, by whatever application, or one program.
+// sameParty reports whether two parties are the same user, through any application, or the same
+// program.
 func sameParty(a, b storage.Party) bool {
 	return a.UserID == b.UserID && (a.UserID != "" || a.ClientID == b.ClientID)
 }
 
-// bindingOf is what a sealed input belongs to.
+// bindingOf returns the associated data for the encrypted input.
 func bindingOf(p storage.Proposal) []byte { return []byte(p.ID + "\x00" + p.Operation) }
 
 func (s *Service) openInput(p storage.Proposal) ([]byte, error) {

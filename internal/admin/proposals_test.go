@@ -14,7 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// two is an installation where some operations need two administrators, with the people who are there.
+// two returns an installation where the named operations need two administrators, and a function
+// that returns its users.
 func two(t *testing.T, names ...string) (*admin.Service, func(name string) admin.Actor) {
 	t.Helper()
 	s := installed(t)
@@ -41,7 +42,7 @@ func two(t *testing.T, names ...string) (*admin.Service, func(name string) admin
 	}
 }
 
-// proposed is the proposal that an error says.
+// proposed returns the proposal in an error.
 func proposed(t *testing.T, err error) admin.Proposal {
 	t.Helper()
 	var p *admin.ProposedError
@@ -55,8 +56,8 @@ func accept(ctx context.Context, c admin.Caller, id string) (admin.Accepted, err
 	return admin.ProposalAccept.Do(ctx, c, admin.ProposalID{ID: id})
 }
 
-// TestTwoAdministrators: OB-10: what is listed waits for a second person, who may do it, with a fresh
-// proof, and is carried out once, as it was proposed.
+// TestTwoAdministrators checks that a listed operation waits for a second administrator who may run
+// it and has authenticated recently (OB-10). It runs once, exactly as proposed.
 func TestTwoAdministrators(t *testing.T) {
 	s, actor := two(t, "user disable", "user passwd")
 	ctx, bob := t.Context(), admin.UserName{Name: "bob"}
@@ -116,7 +117,7 @@ func TestTwoAdministrators(t *testing.T) {
 	if _, err := admin.UserDisable.Do(ctx, s.Operator(), bob); err != nil || !disabled() {
 		t.Errorf("OB-10: who has the database: %v", err)
 	}
-	// The table of a secret: it is carried out, and never shown.
+	// A secret in a proposal is used but never shown.
 	_, err = admin.UserPasswd.Do(ctx, root, admin.NewPassword{Name: "sue", Password: "planted secret words"})
 	secret := proposed(t, err)
 	kept, err := s.Store.Proposal(ctx, secret.ID, s.Now())
@@ -129,8 +130,8 @@ func TestTwoAdministrators(t *testing.T) {
 	}
 }
 
-// TestSupportProposes: OB-10: support proposes nothing that it may not do itself, and what it proposed for a
-// person who has got a role since is not carried out.
+// TestSupportProposes checks that support can propose only operations that it may run itself
+// (OB-10). Its proposal is void if the user has received a role since.
 func TestSupportProposes(t *testing.T) {
 	s, actor := two(t, "user disable", "user add")
 	ctx, sue, anna := t.Context(), s.As(actor("sue")), s.As(actor("anna"))
@@ -151,7 +152,8 @@ func TestSupportProposes(t *testing.T) {
 	}
 }
 
-// TestDecline: OB-10: a proposal is declined by one who may do the operation, or taken back.
+// TestDecline checks that a proposal can be declined by a user who may run the operation, or
+// withdrawn by its proposer (OB-10).
 func TestDecline(t *testing.T) {
 	s, actor := two(t, "client delete", "user disable")
 	ctx := t.Context()
@@ -190,8 +192,8 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// TestProposalsInChangedTimes: OB-10: a proposal is worth nothing when what it is about has changed, when
-// who proposed it may not do it any more, or after a day.
+// TestProposalsInChangedTimes checks that a proposal is void if its object has changed, if its
+// proposer may no longer run the operation, or after a day (OB-10).
 func TestProposalsInChangedTimes(t *testing.T) {
 	s, actor := two(t, "user disable", "user set-role")
 	ctx := t.Context()
@@ -229,7 +231,7 @@ func TestProposalsInChangedTimes(t *testing.T) {
 	try("a day later", func() { s.Now = func() time.Time { return later } }, admin.ErrNotFound)
 }
 
-// TestPrograms: OB-10: a program proposes, as one of the two, as long as it is there.
+// TestPrograms checks that a program can propose, as one of the two, while it exists (OB-10).
 func TestPrograms(t *testing.T) {
 	s, actor := two(t, "user disable")
 	ctx := t.Context()
@@ -260,7 +262,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestOneAccepts: OB-10: of 32 who accept at once, one has it carried out.
+// TestOneAccepts checks that of 32 concurrent acceptances only one runs the operation (OB-10).
 func TestOneAccepts(t *testing.T) {
 	s, actor := two(t, "keys rotate")
 	_, err := admin.KeysRotate.Do(t.Context(), s.As(actor("root")), admin.KeyRotation{})
@@ -287,7 +289,8 @@ func TestOneAccepts(t *testing.T) {
 	}
 }
 
-// TestCheckTwo: OB-10: a name that means nothing is refused, or an operation would need one alone.
+// TestCheckTwo checks that an unknown operation name is refused, because it would protect nothing
+// (OB-10).
 func TestCheckTwo(t *testing.T) {
 	for _, name := range []string{"user lock", "user list", "proposal accept", ""} {
 		if err := admin.CheckTwo([]string{"user delete", name}); err == nil {

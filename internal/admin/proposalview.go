@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// viewProposal is what is shown of a proposal, with what people call those whom it names by id.
+// viewProposal returns the view of a proposal, with names for the IDs in it.
 func (s *Service) viewProposal(ctx context.Context, names *Names, p storage.Proposal) (Proposal, error) {
 	input, err := s.openInput(p)
 	if err != nil {
@@ -30,8 +30,8 @@ func viewParty(ctx context.Context, names *Names, p storage.Party) Party {
 	return out
 }
 
-// about is what the path of an operation names, by the name and the id that it has. An account of before, or
-// one that is gone, is what it was called in the input.
+// about returns the object in the path of an operation, by name and ID. An account that is gone or
+// was replaced is shown as the input named it.
 func (s *Service) about(ctx context.Context, names *Names, operation string, input []byte) string {
 	v := named(operation)
 	var members map[string]any

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Provider is an identity provider of the configuration.
+// Provider is a configured identity provider.
 type Provider struct {
 	ID          string   `json:"id"`
 	Name        string   `json:"name"`
@@ -18,8 +18,8 @@ type Provider struct {
 	RedirectURI string   `json:"redirect_uri" jsonschema:"has to be registered at the provider, exactly so"`
 	CheckEvery  string   `json:"check_every,omitempty" jsonschema:"how often it is asked whether a session goes on"`
 	Detached    bool     `json:"detached,omitempty" jsonschema:"sign-ins do not end with the session there"`
-	// What follows is what the server has seen that is asked, and not what other replicas have. A command at the
-	// database has seen what it asked itself.
+	// The following fields are the observations of the answering server, or of the command that has
+	// direct database access. Other replicas may have observed something else.
 	Unanswered bool `json:"unanswered,omitempty" jsonschema:"it does not answer this server about sessions"`
 	Resting    bool `json:"resting,omitempty" jsonschema:"so often that this server leaves it alone for a while"`
 
@@ -30,7 +30,7 @@ type Provider struct {
 	Failed         string    `json:"failed,omitempty" jsonschema:"which of them, and how"`
 }
 
-// ProviderDetails are a provider, and how it answers now.
+// ProviderDetails describes a provider and its current responses.
 type ProviderDetails struct {
 	Provider
 	LogoutURI string         `json:"logout_uri,omitempty" jsonschema:"for back-channel logout, where the provider offers it"`
@@ -39,7 +39,7 @@ type ProviderDetails struct {
 	TookMS    int64          `json:"took_ms" jsonschema:"how long the questions took"`
 }
 
-// ProviderFact is one thing that was looked at at a provider.
+// ProviderFact is the result of one check of a provider.
 type ProviderFact struct {
 	Level  string `json:"level" jsonschema:"ok, warning or problem"`
 	What   string `json:"what"`
@@ -51,7 +51,7 @@ type ProviderID struct {
 	ID string `json:"id" jsonschema:"the id of the provider, under thirdparty"`
 }
 
-// The operations on identity providers.
+// Operations on identity providers.
 var (
 	ProviderList = define(Spec{
 		Name: "provider list", Method: "GET", Path: "/providers", Roles: reading, Summary: "List identity providers",
@@ -90,7 +90,7 @@ func (s *Service) listProviders(context.Context, None) (Page[Provider], error) {
 	return Page[Provider]{Items: out}, nil
 }
 
-// probeTime is for how long a provider is asked.
+// probeTime limits how long a provider is checked.
 const probeTime = 20 * time.Second
 
 func (s *Service) showProvider(ctx context.Context, in ProviderID) (ProviderDetails, error) {
@@ -107,7 +107,7 @@ func (s *Service) showProvider(ctx context.Context, in ProviderID) (ProviderDeta
 	began := s.Now()
 	found := d.ProbeOne(ctx, in.ID)
 	took := s.Now().Sub(began)
-	states := d.States() // with what was read just now
+	states := d.States() // includes the metadata and keys just read
 	out := ProviderDetails{
 		Provider:  providerOf(states[slices.IndexFunc(states, known)]),
 		LogoutURI: found.LogoutURI,

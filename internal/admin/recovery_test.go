@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
-// RU-13: the refusal of a recovery names the commands that come next.
+// TestRefusedRecoveryNamesWhatIsNext checks that a refused recovery names the next commands
+// (RU-13).
 func TestRefusedRecoveryNamesWhatIsNext(t *testing.T) {
 	said := admin.ExplainUser(users.ErrOtherWays, "alice").Error()
 	for _, want := range []string{

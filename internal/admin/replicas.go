@@ -20,15 +20,16 @@ const (
 )
 
 const (
-	// lostAfter is how long a replica is not seen before it counts as lost: it is seen four times in it.
+	// lostAfter is the time without a heartbeat after which a replica counts as lost. A running
+	// replica is seen four times in it.
 	lostAfter = time.Minute
-	// tellLost is how long a lost replica is told of. It is listed for a day.
+	// tellLost is how long a lost replica is reported. It is listed for a day.
 	tellLost = time.Hour
-	// maxNamed is how many replicas a finding names.
+	// maxNamed limits how many replicas a finding names.
 	maxNamed = 5
 )
 
-// Replica is a server that has this database, or was lost less than a day ago.
+// Replica is a server that uses this database, or was lost less than a day ago.
 type Replica struct {
 	ID        string    `json:"id" jsonschema:"of the process: each start has its own"`
 	Name      string    `json:"name" jsonschema:"of its machine, or as configured"`
@@ -40,19 +41,20 @@ type Replica struct {
 	Address   string    `json:"address" jsonschema:"at which it listens"`
 	StartedAt time.Time `json:"started_at"`
 	SeenAt    time.Time `json:"seen_at" jsonschema:"by the clock of the database"`
-	// What follows is as it was then, of this replica alone.
+	// The following fields were reported by this replica at SeenAt, and concern it alone.
 	ClockBehindMS int64 `json:"clock_behind_ms" jsonschema:"by how much the clock of its machine is behind the database's"`
 	AuditWaiting  int   `json:"audit_waiting" jsonschema:"entries that have yet to reach the audit log"`
 	AuditLost     int64 `json:"audit_lost" jsonschema:"entries since its start that never will"`
 
-	peerAddress string // see storage.Replica, as the next
+	peerAddress string // these two: see storage.Replica
 	unreached   string
 }
 
-// running reports whether it was seen lately.
+// running reports whether the replica was seen recently.
 func (r Replica) running() bool { return r.State == ReplicaRunning }
 
-// called is the name of a replica, with its address where others have the name too.
+// called returns the name of a replica with its address, because several replicas may have the same
+// name.
 func (r Replica) called() string { return r.Name + " (" + r.Address + ")" }
 
 func (s *Service) replicaOf(r storage.Replica) Replica {
@@ -79,7 +81,7 @@ func (s *Service) replicaOf(r storage.Replica) Replica {
 	return v
 }
 
-// replicas are those that run, by name, and then those that were lost, the last one first.
+// replicas returns the running replicas by name, then the lost ones, latest first.
 func (s *Service) replicas(ctx context.Context) (out []Replica, schema int, err error) {
 	seen, schema, err := s.Store.Replicas(ctx, s.Now())
 	if err != nil {
@@ -92,7 +94,7 @@ func (s *Service) replicas(ctx context.Context) (out []Replica, schema int, err 
 	slices.SortStableFunc(out, func(a, b Replica) int {
 		switch {
 		case a.State != b.State:
-			return -cmp.Compare(a.State, b.State) // lost, running
+			return -cmp.Compare(a.State, b.State) // running before lost
 		case a.running():
 			return cmp.Or(cmp.Compare(a.Name, b.Name), a.StartedAt.Compare(b.StartedAt))
 		}
@@ -101,7 +103,8 @@ func (s *Service) replicas(ctx context.Context) (out []Replica, schema int, err 
 	return out, schema, nil
 }
 
-// ReplicaFindings say whether all servers of this database are there, and fit together.
+// ReplicaFindings reports whether all servers of this database run and are compatible with each
+// other.
 func (s *Service) ReplicaFindings(ctx context.Context) (findings, error) {
 	if s.Store == nil {
 		return nil, nil
@@ -159,7 +162,7 @@ func (s *Service) replicaFindings(all []Replica, schema int) (f findings) {
 	return f
 }
 
-// lostReplicas tell of those that were lost within the last hour.
+// lostReplicas reports the replicas that were lost within the last hour.
 func (s *Service) lostReplicas(all []Replica) (f findings) {
 	var gone []string
 	for _, r := range all {
@@ -181,7 +184,7 @@ func (s *Service) lostReplicas(all []Replica) (f findings) {
 	return f
 }
 
-// by are the names of replicas by what they have in common.
+// by groups the names of replicas by a common property.
 func by(all []Replica, key func(Replica) string) map[string][]string {
 	out := map[string][]string{}
 	for _, r := range all {
@@ -190,7 +193,7 @@ func by(all []Replica, key func(Replica) string) map[string][]string {
 	return out
 }
 
-// sorted says who has what.
+// sorted formats the groups of by, sorted by property.
 func sorted(by map[string][]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(by)) {
@@ -199,7 +202,7 @@ func sorted(by map[string][]string) string {
 	return strings.Join(parts, "; ")
 }
 
-// some are the first of them, and how many there are beyond.
+// some joins the first names, and says how many more there are.
 func some(names []string) string {
 	if len(names) <= maxNamed {
 		return strings.Join(names, ", ")

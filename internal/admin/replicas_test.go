@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestReplicas: who serves is listed, and what does not fit is found (OB-10).
+// TestReplicas checks that running servers are listed and incompatible ones reported (OB-10).
 func TestReplicas(t *testing.T) {
 	now := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 	replica := func(id string, changes ...func(*storage.Replica)) storage.Replica {
@@ -82,7 +82,7 @@ func TestReplicas(t *testing.T) {
 		replica("a", func(r *storage.Replica) { r.Skew = -7 * time.Second }))
 }
 
-// TestManyReplicas: a finding names as many as a person reads.
+// TestManyReplicas checks that a finding names only a few replicas.
 func TestManyReplicas(t *testing.T) {
 	now := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 	s := newService(t, now)

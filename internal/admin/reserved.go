@@ -9,10 +9,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxReserved bounds the accounts with names of ids that are shown, of each kind.
+// maxReserved limits how many accounts with reserved names are shown, per kind.
 const maxReserved = 5
 
-// NameFindings warn of accounts with a name that an earlier version took, and that looks like an id.
+// NameFindings warns of accounts whose name was accepted by an earlier version but looks like an
+// ID.
 func (s *Service) NameFindings(ctx context.Context) (f findings, _ error) {
 	found, err := s.reserved(ctx)
 	if err != nil {
@@ -29,7 +30,8 @@ func (s *Service) NameFindings(ctx context.Context) (f findings, _ error) {
 	return f, nil
 }
 
-// reserved returns accounts whose name is reserved: each of the words, and the first with each prefix.
+// reserved returns accounts with a reserved name: one for each reserved word, and the first ones
+// with each reserved prefix.
 func (s *Service) reserved(ctx context.Context) (out []storage.User, _ error) {
 	for _, word := range identifier.Words() {
 		switch u, err := s.Store.UserByName(ctx, word); {
@@ -40,7 +42,7 @@ func (s *Service) reserved(ctx context.Context) (out []storage.User, _ error) {
 		}
 	}
 	for _, prefix := range identifier.Prefixes() {
-		before := strings.TrimSuffix(prefix, "_") + "^" // what sorts before the underscore
+		before := strings.TrimSuffix(prefix, "_") + "^" // sorts directly before the underscore
 		found, err := s.Store.ListUsers(ctx, before, maxReserved)
 		if err != nil {
 			return nil, err

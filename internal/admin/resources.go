@@ -15,27 +15,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Resource is an MCP server that tokens are issued for, as it is listed.
+// Resource is an MCP server that tokens are issued for, as shown in lists.
 type Resource struct {
 	storage.Resource
 	From  string     `json:"from" jsonschema:"configuration, store, or the program that was last started with it, such as protect"`
 	Tools []ToolNeed `json:"tools,omitempty" jsonschema:"the rules of the gateway for its tools"`
-	// Rules say who may have which of its scopes; without any, everyone may have all.
+	// Rules say who may have which scopes. Without rules, everyone may have all.
 	Rules []Rule `json:"rules,omitempty" jsonschema:"who may have which scopes; without any, everyone may have all"`
-	// OverriddenBy is where another one of the same URI is from, which tokens are issued by.
+	// OverriddenBy is the source of another resource with the same URI that takes precedence.
 	OverriddenBy string `json:"overridden_by,omitempty" jsonschema:"tokens are issued by the one of the same URL from there"`
 }
 
-// ToolNeed is a rule of the gateway about one tool, or those with a prefix.
+// ToolNeed is the gateway's rule for one tool, or for the tools with a prefix.
 type ToolNeed struct {
 	Name   string   `json:"name"`
 	Scopes []string `json:"scopes,omitempty" jsonschema:"all that a call needs"`
 	Denied bool     `json:"denied,omitempty"`
-	// Clearance says that a person has to approve each call.
+	// Clearance is set if a person must approve each call.
 	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to approve each call"`
 }
 
-// ClearanceNeed says who has to approve each call of a tool, and how they must have proved who they are.
+// ClearanceNeed says who must approve each call of a tool, and which authentication the approval
+// needs.
 type ClearanceNeed struct {
 	By        string   `json:"by" jsonschema:"person: for whom the call is made, or other: another one"`
 	Approvers []string `json:"approvers,omitempty" jsonschema:"names of accounts that may, for other; none: administrators"`
@@ -44,7 +45,7 @@ type ClearanceNeed struct {
 	When      string   `json:"when,omitempty" jsonschema:"an expression over the arguments; left out: each call needs it"`
 }
 
-// String says it in a line.
+// String describes the rule in one line.
 func (n ClearanceNeed) String() string {
 	who := "the person allows each call"
 	switch {
@@ -69,13 +70,13 @@ type ResourceURL struct {
 	URI string `json:"uri" jsonschema:"the URL of the MCP server"`
 }
 
-// ResourceEnded is a resource that was removed, as it was, and what ended with it.
+// ResourceEnded is a removed resource, with the number of grants that ended with it.
 type ResourceEnded struct {
 	Resource
 	Ended GrantCount `json:"ended"`
 }
 
-// The operations that look at resources, and the one that removes them.
+// Operations that read or remove resources.
 var (
 	ResourceList = define(Spec{
 		Name: "resource list", Method: "GET", Path: "/resources", Roles: reading,
@@ -97,13 +98,14 @@ var (
 	}, (*Service).removeResource)
 )
 
-// Resources returns those of the configuration and of the store.
+// Resources returns the resources of the configuration and of the store.
 func (s *Service) Resources(ctx context.Context) ([]storage.Resource, error) {
 	stored, err := s.Store.ListResources(ctx)
 	return append(s.Config.StorageResources(), stored...), err
 }
 
-// catalogue is what tokens are issued for, and how many MCP servers that are.
+// catalogue returns the resources that tokens are issued for, and the number of MCP servers among
+// them.
 func (s *Service) catalogue(ctx context.Context) (*policy.Catalogue, int, error) {
 	known, err := s.Resources(ctx)
 	if err != nil {
@@ -113,7 +115,7 @@ func (s *Service) catalogue(ctx context.Context) (*policy.Catalogue, int, error)
 	return c, len(known), err
 }
 
-// toolNeeds are the rules of the gateway for a resource of the configuration.
+// toolNeeds returns the gateway's tool rules for a configured resource.
 func toolNeeds(r *config.Resource) (out []ToolNeed) {
 	for _, t := range r.Tools {
 		need := ToolNeed{Name: t.Name, Denied: t.Deny}
@@ -125,7 +127,7 @@ func toolNeeds(r *config.Resource) (out []ToolNeed) {
 	return out
 }
 
-// clearanceNeed is the rule about a clearance; nil: there is none.
+// clearanceNeed returns the tool call approval rule, or nil.
 func clearanceNeed(c config.ToolClearance) *ClearanceNeed {
 	if !c.Set() {
 		return nil
@@ -137,14 +139,14 @@ func clearanceNeed(c config.ToolClearance) *ClearanceNeed {
 	return n
 }
 
-// servedFact is the name under which the database keeps what protect was last told to serve.
+// servedFact is the database key for the resource that protect last served.
 const servedFact = "protect"
 
-// lastStarted says, after the name of a program, where a resource is from.
+// lastStarted follows the name of a program in the source of a resource.
 const lastStarted = ", as last started"
 
-// RememberServed has the database remember the resource of protect, or of another program with a server in
-// it: what its command line or its code says, no file does.
+// RememberServed stores the resource of protect, or of another program with an embedded server, in
+// the database. Such a resource comes from the command line or from code, so no file contains it.
 func (s *Service) RememberServed(ctx context.Context, program string) error {
 	own := Resource{
 		Resource: s.Config.StorageResources()[0], From: program + lastStarted,
@@ -158,8 +160,8 @@ func (s *Service) RememberServed(ctx context.Context, program string) error {
 	return err
 }
 
-// AllResources returns all MCP servers with what their tools need, as far as this server decides it. A
-// configured one goes before a stored one of the same URI: policy.NewCatalogue.
+// AllResources returns all MCP servers with the tool rules of this server. A configured resource
+// precedes a stored one with the same URI, as in policy.NewCatalogue.
 func (s *Service) AllResources(ctx context.Context) ([]Resource, error) {
 	out, err := s.configured(ctx)
 	if err != nil {
@@ -179,7 +181,7 @@ func (s *Service) AllResources(ctx context.Context) ([]Resource, error) {
 	return out, nil
 }
 
-// configured returns the MCP servers of the configuration, and that of protect, if any.
+// configured returns the MCP servers of the configuration, and protect's resource, if any.
 func (s *Service) configured(ctx context.Context) ([]Resource, error) {
 	out := []Resource{}
 	for i, r := range s.Config.StorageResources() {
@@ -204,8 +206,8 @@ func (s *Service) listResources(ctx context.Context, _ None) (Page[Resource], er
 	return Page[Resource]{Items: all}, err
 }
 
-// findResource finds a resource by its URL, or by an alias. The first one is that by which tokens are
-// issued. ErrNotFound.
+// findResource finds a resource by its URL or by an alias. The first match is the one used for
+// tokens. Without a match it returns ErrNotFound.
 func (s *Service) findResource(ctx context.Context, raw string) (Resource, error) {
 	uri, err := oauth.CanonicalResource(raw)
 	if err != nil {
@@ -232,7 +234,8 @@ func hasAlias(r storage.Resource, uri string) bool {
 	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return policy.Canonical(alias) == uri })
 }
 
-// showResource also shows the resources of the server itself, which are in no list: grants name them.
+// showResource also shows the resources of the server itself. They appear in no list, but grants
+// name them.
 func (s *Service) showResource(ctx context.Context, in ResourceURL) (Resource, error) {
 	r, err := s.findResource(ctx, in.URI)
 	if err == nil {
@@ -269,7 +272,7 @@ func (s *Service) storedResource(ctx context.Context, raw string) (Resource, err
 	return r, nil
 }
 
-// grantsAt are the live grants for any of the URLs, as far as an operator is shown them.
+// grantsAt returns the live grants for any of the URLs, up to the number that is shown.
 func (s *Service) grantsAt(ctx context.Context, urls []string) (out SomeGrants, err error) {
 	for _, url := range urls {
 		some, err := s.SomeGrants(ctx, storage.Selection{Resource: url})
@@ -304,7 +307,7 @@ func (s *Service) changedResource(ctx context.Context, uri, what string) {
 	s.Audit.Record(ctx, audit.ResourceChanged, slog.String("resource", uri), slog.String("what", what))
 }
 
-// free returns an error when a resource other than the one with the URI of has one of the URLs.
+// free returns an error if another resource than of, a URI, has one of the URLs.
 func (s *Service) free(ctx context.Context, of string, urls []string) error {
 	for _, own := range s.Own {
 		if slices.Contains(urls, policy.Canonical(own.URI)) {

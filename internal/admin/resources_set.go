@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Bounds of what is kept of a resource.
+// Limits of a stored resource.
 const (
 	maxScopes       = 100
 	maxResourceName = 200
@@ -27,7 +27,7 @@ type NewResource struct {
 	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
 }
 
-// ResourceChange says what of a resource changes; the rest stays as it is.
+// ResourceChange holds the new values of a resource. Empty fields stay unchanged.
 type ResourceChange struct {
 	URI     string              `json:"uri" jsonschema:"the URL of the MCP server"`
 	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown"`
@@ -36,7 +36,7 @@ type ResourceChange struct {
 	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
 }
 
-// The operations that change resources.
+// Operations that change resources.
 var (
 	ResourceAdd = define(Spec{
 		Name: "resource add", Method: "POST", Path: "/resources", Fresh: true, Summary: "Add an MCP server",
@@ -84,7 +84,8 @@ func (s *Service) addResource(ctx context.Context, in NewResource) (Resource, er
 	return Resource{Resource: r, From: "store"}, nil
 }
 
-// knownResource finds a resource by its canonical URL alone. ErrNotFound.
+// knownResource finds a resource by its canonical URL, ignoring aliases. Without a match it returns
+// ErrNotFound.
 func (s *Service) knownResource(ctx context.Context, uri string) (Resource, error) {
 	r, err := s.findResource(ctx, uri)
 	if err == nil && policy.Canonical(r.URI) != uri {
@@ -122,7 +123,7 @@ func (s *Service) setResource(ctx context.Context, in ResourceChange) (Resource,
 	return r, nil
 }
 
-// apply makes the change to a record, if it can be made.
+// apply validates the change and applies it to a record.
 func (c ResourceChange) apply(r *storage.Resource) error {
 	if c.Name != "" {
 		r.Name = c.Name
@@ -153,7 +154,7 @@ func (c ResourceChange) apply(r *storage.Resource) error {
 	return nil
 }
 
-// completeScopes refuses scopes that a resource cannot have, and fills in what was left out of others.
+// completeScopes refuses invalid scopes, and fills in missing values.
 func completeScopes(r *storage.Resource) error {
 	if len(r.Scopes) > maxScopes {
 		return fault(ErrInvalid, "a resource has %d scopes at most", maxScopes)
@@ -193,8 +194,9 @@ func completeScopes(r *storage.Resource) error {
 	return nil
 }
 
-// ScopeFindings say which stored resources have scopes that resource set would refuse now, such as one without which
-// an application cannot connect and that people may leave out. One that an earlier version stored may have them.
+// ScopeFindings reports stored resources whose scopes resource set would refuse now. An example is
+// a scope that an application needs to connect but that users may leave out. Earlier versions
+// accepted such scopes.
 func (s *Service) ScopeFindings(ctx context.Context) (f findings, _ error) {
 	stored, err := s.Store.ListResources(ctx)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestResourceOperations: MCP servers are added, changed in parts, and removed; what a resource cannot
-// have is refused, and nothing is changed then (AS-237, AS-239).
+// TestResourceOperations checks that MCP servers can be added, partly changed, and removed. An
+// invalid change is refused and changes nothing (AS-237, AS-239).
 func TestResourceOperations(t *testing.T) {
 	s := installed(t)
 	by := s.Operator()
@@ -30,7 +30,7 @@ func TestResourceOperations(t *testing.T) {
 		made.From != "store" {
 		t.Fatalf("added without more: %+v, %v", made, err)
 	}
-	for _, own := range s.Own { // Security A-L6: it would have no effect
+	for _, own := range s.Own { // it would have no effect (security review A-L6)
 		if err := add(admin.NewResource{URI: own.URI}); !errors.Is(err, admin.ErrConflict) {
 			t.Errorf("%s, of the server itself: got %v", own.URI, err)
 		}
@@ -97,8 +97,8 @@ func TestResourceOperations(t *testing.T) {
 	}
 }
 
-// TestScopeFindings: RU-17. A stored resource whose scopes lock an application out is found, with the command that
-// mends it; resource set refuses to make one.
+// TestScopeFindings checks that health reports a stored resource whose scopes lock an application
+// out, with the command that fixes it (RU-17). resource set refuses to create one.
 func TestScopeFindings(t *testing.T) {
 	s := installed(t)
 	const uri = "https://mcp.example.com/mcp"

@@ -44,8 +44,8 @@ func installed(t *testing.T) *admin.Service {
 	return s
 }
 
-// TestRoles: each role may use the operations that name it, and those alone; the table of the manual is
-// what is so (OB-10).
+// TestRoles checks that each role may use exactly the operations that name it, and that the table
+// in the manual agrees (OB-10).
 func TestRoles(t *testing.T) {
 	s := installed(t)
 	roles := []admin.Role{admin.Administrator, admin.Auditor, admin.Support, ""}
@@ -55,7 +55,7 @@ func TestRoles(t *testing.T) {
 		for _, r := range roles {
 			in, out := reflect.New(v.Input()).Interface(), reflect.New(v.Output()).Interface()
 			actor := s.As(admin.Actor{Role: r, Program: true})
-			// what is done with an empty input fails in other ways, if at all
+			// an empty input may fail in other ways
 			if err := actor.Call(t.Context(), v, in, out); errors.Is(err, admin.ErrForbidden) == spec.Permits(r) {
 				t.Errorf("OB-10: %s as %q: %v", spec.Name, r, err)
 			}
@@ -89,8 +89,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestSupportAndRoles: who helps people does not act on accounts with a role, by which they would get it
-// (OB-10).
+// TestSupportAndRoles checks that support cannot act on accounts with a role, because it could
+// obtain the role that way (OB-10).
 func TestSupportAndRoles(t *testing.T) {
 	s := installed(t)
 	for name, role := range map[string]admin.Role{"root": admin.Administrator, "bob": ""} {
@@ -166,7 +166,7 @@ func TestSupportAndRoles(t *testing.T) {
 			_, err := admin.UserInvite.Do(t.Context(), support, in)
 			return err
 		},
-		func() error { // in place of one with groups
+		func() error { // replaces an invitation with groups
 			_, err := admin.UserInvite.Do(t.Context(), support, admin.Invitation{Name: "gina"})
 			return err
 		},
@@ -185,7 +185,8 @@ func TestSupportAndRoles(t *testing.T) {
 	}
 }
 
-// TestLinksOfWhoGetsARole: by a link that was made before, its maker would come in with the role (OB-10).
+// TestLinksOfWhoGetsARole checks that giving an account a role revokes its earlier links, whose
+// creator could use them to obtain the role (OB-10).
 func TestLinksOfWhoGetsARole(t *testing.T) {
 	s := installed(t)
 	account := users.Account{Name: "bob", Password: "correct horse battery"}
@@ -207,7 +208,8 @@ func TestLinksOfWhoGetsARole(t *testing.T) {
 	}
 }
 
-// TestClientPages: a list that has clients of two places has each once, whatever the size of its pages.
+// TestClientPages checks that a list of clients from two sources contains each once, for any page
+// size.
 func TestClientPages(t *testing.T) {
 	s := installed(t)
 	configured := []storage.Client{

@@ -16,25 +16,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// RuleSubject is whom a rule is about: one of its fields.
+// RuleSubject names whom a rule is about. Exactly one field is set.
 type RuleSubject struct {
 	User     string `json:"user,omitempty" jsonschema:"the name of an account"`
 	Group    string `json:"group,omitempty" jsonschema:"the name of a group"`
 	Everyone bool   `json:"everyone,omitempty" jsonschema:"all people about whom no other rule says anything"`
 }
 
-// Rule says which scopes of an MCP server a person, the members of a group or everyone may have.
+// Rule says which scopes of an MCP server a user, the members of a group or everyone may have.
 type Rule struct {
 	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
 	RuleSubject
 	Scopes []string `json:"scopes,omitempty" jsonschema:"which scopes they may have; none without all: nothing"`
 	All    bool     `json:"all,omitempty" jsonschema:"every scope, also later ones"`
-	// SetAt is zero for a rule of the configuration.
+	// SetAt is zero for a configured rule.
 	SetAt  time.Time `json:"set_at,omitzero"`
 	Config bool      `json:"configured,omitempty" jsonschema:"set in the configuration; can only be changed there"`
 }
 
-// String says what the rule gives, in a line.
+// String describes the scopes of the rule in one line.
 func (r Rule) String() string {
 	switch {
 	case r.All:
@@ -45,12 +45,12 @@ func (r Rule) String() string {
 	return strings.Join(r.Scopes, " ")
 }
 
-// Subject says whom the rule is about, in words.
+// Subject describes whom the rule is about.
 func (r Rule) Subject() string {
 	return access.Subject(storage.AccessRule{UserID: r.User, UserName: r.User, Group: r.Group})
 }
 
-// NewRule is a rule to be set: one of scopes, all and none.
+// NewRule is a rule to set. Exactly one of Scopes, All and None is set.
 type NewRule struct {
 	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
 	RuleSubject
@@ -65,14 +65,14 @@ type RuleOf struct {
 	RuleSubject
 }
 
-// RulesWanted asks for rules.
+// RulesWanted selects rules.
 type RulesWanted struct {
 	Resource string `json:"resource,omitempty" jsonschema:"only for this MCP server"`
 	User     string `json:"user,omitempty" jsonschema:"only those about this account itself"`
 	Group    string `json:"group,omitempty" jsonschema:"only those about this group"`
 }
 
-// The operations on access rules.
+// Operations on access rules.
 var (
 	RuleSet = define(Spec{
 		Name: "rule set", Method: "PUT", Path: "/rules", Fresh: true,
@@ -134,7 +134,7 @@ func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
 	return out, nil
 }
 
-// rule is the rule with a subject at an MCP server, without scopes.
+// rule returns a rule for a subject and an MCP server, without scopes.
 func (s *Service) rule(ctx context.Context, in RuleOf) (rule storage.AccessRule, of storage.Resource, err error) {
 	r, err := s.ruled(ctx, in.Resource)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *Service) rule(ctx context.Context, in RuleOf) (rule storage.AccessRule,
 	return rule, of, fault(ErrInvalid, "say whom the rule is about: a user, or a group, or everyone")
 }
 
-// ruled finds an MCP server that may have rules. The administration of this server has none: a rule could take the
-// last administrator out.
+// ruled finds an MCP server that may have rules. The administration of this server cannot have any,
+// because a rule could lock out the last administrator.
 func (s *Service) ruled(ctx context.Context, uri string) (storage.Resource, error) {
 	for _, own := range s.Own {
 		if policy.Canonical(own.URI) == policy.Canonical(uri) {
@@ -185,7 +185,7 @@ func (s *Service) removeRule(ctx context.Context, in RuleOf) (Rule, error) {
 	return out, nil
 }
 
-// standing finds a rule that is there, also of an MCP server that is not.
+// standing finds an existing rule, even if its MCP server no longer exists.
 func (s *Service) standing(ctx context.Context, in RuleOf) (storage.AccessRule, error) {
 	rule, _, err := s.rule(ctx, in)
 	if errors.Is(err, ErrNotFound) {
@@ -218,7 +218,7 @@ func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], er
 	uri, userID := "", ""
 	if in.Resource != "" {
 		uri = policy.Canonical(in.Resource)
-		if r, err := s.findResource(ctx, in.Resource); err == nil { // by an alias
+		if r, err := s.findResource(ctx, in.Resource); err == nil { // given by an alias
 			uri = policy.Canonical(r.URI)
 		}
 	}
@@ -239,7 +239,7 @@ func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], er
 	return out, err
 }
 
-// AccessRules returns the rules of the configuration and of the store, with the names of accounts.
+// AccessRules returns the rules of the configuration and of the store, with account names.
 func (s *Service) AccessRules(ctx context.Context) ([]storage.AccessRule, error) {
 	all, err := access.List(ctx, s.Store, s.configuredRules())
 	for i, r := range all {
@@ -257,7 +257,7 @@ func (s *Service) configuredRules() []storage.AccessRule {
 	return s.Config.AccessRules()
 }
 
-// errConfigured refuses to change a rule that is in the configuration.
+// errConfigured returns the error for a change to a configured rule.
 func errConfigured(r storage.AccessRule) error {
 	return fault(ErrConflict, "the rule about %s at %s is in the configuration (resources[].access): change it there",
 		access.Subject(r), r.Resource)
@@ -275,7 +275,7 @@ func (s *Service) changedRule(ctx context.Context, r Rule, userID, what string) 
 		slog.String("group", r.Group), slog.String("scope", r.String()), slog.String("what", what))
 }
 
-// UserAccess says what the rules for accounts leave a person of an MCP server.
+// UserAccess lists the scopes that the access rules permit a user at an MCP server.
 type UserAccess struct {
 	Resource string   `json:"resource"`
 	Scopes   []string `json:"scopes,omitempty" jsonschema:"what the person may have; none: nothing"`
@@ -333,7 +333,8 @@ func exists(groups []storage.Group, name string) bool {
 	return slices.ContainsFunc(groups, func(g storage.Group) bool { return g.Name == name })
 }
 
-// RuleFindings says which rules let in nobody, or everybody, or are about what is not there.
+// RuleFindings reports rules that admit nobody or everybody, or that name something that does not
+// exist.
 func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []storage.Resource) (out []string) {
 	members, resources := map[string]int{}, map[string]storage.Resource{}
 	for _, g := range groups {
@@ -342,7 +343,7 @@ func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []st
 	for _, r := range known {
 		resources[policy.Canonical(r.URI)] = r
 	}
-	open, shut := map[string]bool{}, map[string]bool{} // by everyone's rule, and to all whom no rule names
+	open, shut := map[string]bool{}, map[string]bool{} // for all by the rule for everyone; for users without a rule
 	narrow := map[string]bool{}                        // for the members of a group
 	grouped, inside := map[string]bool{}, map[string]bool{}
 	for _, r := range rules {

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestRules: RU-19. Operators give people and groups scopes, and are told what cannot be meant.
+// TestRules checks that administrators can give scopes to users and groups, and that nonsensical
+// rules are refused (RU-19).
 func TestRules(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	s, ctx := newService(t, now), t.Context()
@@ -102,7 +103,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRuleFindings: RU-19. Rules that let nobody or everybody in are found.
+// TestRuleFindings checks that rules that admit nobody or everybody are reported (RU-19).
 func TestRuleFindings(t *testing.T) {
 	const server = "https://mcp.example/mcp"
 	known := []storage.Resource{{URI: server, Scopes: []storage.ScopeText{
@@ -115,7 +116,7 @@ func TestRuleFindings(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rules []storage.AccessRule
-		says  string // "": nothing
+		says  string // "" for no finding
 	}{
 		{"a group with members", []storage.AccessRule{group("staff")}, ""},
 		{"a group with a provider group", []storage.AccessRule{group("okta")}, ""},

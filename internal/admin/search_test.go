@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestSearchedPages: OB-11: what has a text in its names is listed once, whatever the size of the pages, also
-// where clients are of two places.
+// TestSearchedPages checks that a search returns each match once, for any page size, even with
+// clients from two sources (OB-11).
 func TestSearchedPages(t *testing.T) {
 	s := installed(t)
 	s.Clients = func() ([]storage.Client, error) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// IsSecret reports whether a field of an input or output holds a secret: `secret:"yes"`. What is marked as
-// `secret:"typed"` is not shown as a person fills it in either, but an assistant may be given it.
+// IsSecret reports whether a field of an input or output holds a secret: `secret:"yes"`. A field
+// with `secret:"typed"` is masked while a user types it, but an assistant may be given it.
 func IsSecret(f reflect.StructField) bool { return f.Tag.Get("secret") == "yes" }
 
-// TakesSecret reports whether a field of the input of an operation holds a secret.
+// TakesSecret reports whether the input of an operation has a secret field.
 func TakesSecret(v Verb) bool {
 	return slices.ContainsFunc(reflect.VisibleFields(v.Input()), IsSecret)
 }
@@ -21,8 +21,8 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// withoutSecrets is the input of an operation, as JSON, without its secrets. Of an operation that this server
-// does not have nothing is known.
+// withoutSecrets returns the input of an operation as JSON, without its secrets. For an unknown
+// operation it returns an empty object.
 func withoutSecrets(v Verb, input []byte) ([]byte, error) {
 	if v == nil {
 		return []byte("{}"), nil

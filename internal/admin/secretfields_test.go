@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// TestSecretFields: what is a secret by its name is marked as one, so that no face shows it, or asks an
-// assistant for it; and an operation whose answer has a secret says so (OB-10, OB-11).
+// TestSecretFields checks that fields with the name of a secret are marked as secret, so that no
+// front end shows them and no assistant is asked for them. An operation whose output contains a
+// secret must say so (OB-10, OB-11).
 func TestSecretFields(t *testing.T) {
 	secret := regexp.MustCompile("password$|secret$|^token$")
 	for _, v := range admin.All() {
@@ -26,7 +27,7 @@ func TestSecretFields(t *testing.T) {
 		for _, f := range reflect.VisibleFields(v.Output()) {
 			marked = marked || admin.IsSecret(f)
 		}
-		if s := v.Spec(); s.Secret && !marked && s.Name != "proposal accept" { // whose answer is that of another one
+		if s := v.Spec(); s.Secret && !marked && s.Name != "proposal accept" { // it returns the output of another operation
 			t.Errorf("OB-10: %s answers with a secret, and none is marked", s.Name)
 		}
 	}

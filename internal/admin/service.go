@@ -19,52 +19,55 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// FreshFor is for how long a proof of who somebody is counts as fresh, where nothing else is configured.
+// FreshFor is the default maximum age of a recent authentication.
 const FreshFor = 10 * time.Minute
 
-// Service carries operations out on an installation. What one cuts has ended when it returns; where there
-// were very many grants, a server marks them for the status lists by itself.
+// Service runs operations on an installation. Access that an operation revokes has ended when it
+// returns. With very many grants, a server updates the status lists later.
 type Service struct {
 	Store    storage.Store
 	Users    *users.Users
-	Notifier *notice.Notifier // nil: people are not told
+	Notifier *notice.Notifier // nil if users are not notified
 	Config   *config.Loaded
 	Audit    *audit.Recorder
-	// AuditRequired has changes by people and programs wait until they are in the audit log.
+	// AuditRequired makes changes by users and programs wait until they are in the audit log.
 	AuditRequired bool
-	// Ways makes the ways in, and Registry what knows clients; each when it is needed.
+	// Ways returns the authentication methods and Registry the client registry. Both are called on
+	// demand.
 	Ways     func() (*ways.Ways, error)
 	Registry func() (*dcr.Registry, error)
-	// Keys makes what manages the signing keys.
+	// Keys returns the manager of the signing keys.
 	Keys func(context.Context) (*keys.Manager, error)
-	// Attempts finds what clients tried.
+	// Attempts finds recorded attempts of clients.
 	Attempts attempt.Finder
-	// AuditSigner makes what signs checkpoints of the audit log.
+	// AuditSigner returns the signer of audit log checkpoints.
 	AuditSigner func(context.Context) (*auditlog.Signer, error)
-	// AuditChecker makes what checks the audit log and changes nothing. storage.ErrNotFound before its first start.
+	// AuditChecker returns a signer that only checks the audit log and changes nothing. It returns
+	// storage.ErrNotFound before the log's first start.
 	AuditChecker func(context.Context) (*auditlog.Signer, error)
-	// Delegation is sign-in at providers: that of the server, or one that only looks.
+	// Delegation returns sign-in at providers: the server's own, or a read-only one.
 	Delegation func() (*thirdparty.Delegation, error)
-	// Issuers makes what believes assertions, for an issuer of ours.
+	// Issuers returns the verifier of assertions from trusted issuers. Its argument is the issuer
+	// of this server.
 	Issuers func(issuer string) (*trust.Issuers, error)
-	// Clients are those of the configuration.
+	// Clients returns the configured clients.
 	Clients func() ([]storage.Client, error)
-	// Own are the resources of the server itself, in no list.
+	// Own holds the resources of the server itself, which appear in no list.
 	Own []storage.Resource
-	// Two are the names of the operations that need two administrators, and Ring makes what seals their
-	// inputs while they wait.
+	// Two lists the operations that need two administrators. Ring returns the keys that encrypt
+	// their inputs while they wait.
 	Two  []string
 	Ring func() (*secrets.Ring, error)
-	// FreshFor is for how long a proof counts before what cannot be undone.
+	// FreshFor is how recent an authentication must be for changes that cannot be undone.
 	FreshFor time.Duration
 	Now      func() time.Time
 	Version  string // of the program
-	Replica  string // the id of the server that carries them out; "": a command does
+	Replica  string // the ID of the server that runs the operations; "" for a command
 
 	mailCheck mailCheck
 }
 
-// toTheEnd reads a list of the store to its end.
+// toTheEnd reads a whole list from the store.
 func toTheEnd[T any](read func(after string, limit int) ([]T, error), key func(T) string) ([]T, error) {
 	var all []T
 	for after := ""; ; {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkTexts refuses what no database takes as a text: bytes that are no UTF-8, and zero bytes. The name is
-// that of the field which has the value.
+// checkTexts refuses text that a database cannot store: invalid UTF-8 and zero bytes. name is the
+// field that holds the value.
 func checkTexts(name string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNoFlags: what operations say, and the errors that they return, are shown on all faces, and speak
-// of no flags of the command line (OB-10).
+// TestNoFlags checks that the texts and errors of operations mention no command-line flags, because
+// all front ends show them (OB-10).
 func TestNoFlags(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// shows is the operation that shows what a change is about: of GET, at its path or at the nearest one above
-// that names a thing. Nil for none.
+// shows returns the operation that shows the object of a change: a GET at its path, or at the
+// nearest path above it with a parameter. It may be nil.
 func shows(v Verb) Verb {
 	for path := v.Spec().Path; strings.Contains(path, "{"); path = path[:strings.LastIndex(path, "/")] {
 		for _, other := range all {
@@ -26,8 +26,8 @@ func shows(v Verb) Verb {
 	return nil
 }
 
-// Shown is the operation that shows what a change is about, with a pointer to the input that names it: the
-// fields of its path, as the input of the change has them. Nil for a change of nothing that can be shown.
+// Shown returns the operation that shows the object of a change, with a pointer to its input. The
+// input has the path parameters of the change. It returns nil if the object cannot be shown.
 func Shown(v Verb, in reflect.Value) (show Verb, about any) {
 	if show = shows(v); show == nil {
 		return nil, nil
@@ -47,8 +47,8 @@ func Shown(v Verb, in reflect.Value) (show Verb, about any) {
 	return show, to.Interface()
 }
 
-// thing is a digest of what a change is about, as it is now, but for when it was used last; "" for what is
-// about nothing that can be shown.
+// thing returns a digest of the current state of the object of a change, without the time of its
+// last use. It returns "" if the object cannot be shown.
 func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, error) {
 	show, about := Shown(v, in)
 	if show == nil {
@@ -65,8 +65,9 @@ func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, 
 	return digest(out.Interface())
 }
 
-// earlyThing is thing for an operation whose object may not exist yet: its digest covers the account, if any,
-// and the invitation of the name. Missing is the error for an account that does not exist.
+// earlyThing is thing for an operation whose object may not exist yet. Its digest covers the
+// account, if any, and the invitation of the name. missing is the error for an account that does
+// not exist.
 func (s *Service) earlyThing(ctx context.Context, o Spec, in reflect.Value, shown any, missing error) (string, error) {
 	now := struct {
 		Thing      any         `json:"thing"`
@@ -105,7 +106,8 @@ func digest(v any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
 }
 
-// unused is JSON without the members that say when something was used last: they change by themselves.
+// unused returns JSON without the members that record the last use, because they change by
+// themselves.
 func unused(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// touching returns the operations that let support change something that has a name.
+// touching returns the operations with which support changes a named object.
 func touching() (out []admin.Verb) {
 	for _, v := range admin.All() {
 		s := v.Spec()
@@ -23,7 +23,7 @@ func touching() (out []admin.Verb) {
 	return out
 }
 
-// filled returns an input that a thing could take.
+// filled returns an input for a named object.
 func filled(t *testing.T, v admin.Verb, name string) reflect.Value {
 	t.Helper()
 	in := reflect.New(v.Input())
@@ -37,9 +37,9 @@ func filled(t *testing.T, v admin.Verb, name string) reflect.Value {
 	return in
 }
 
-// TestRoleAgainstEachThing: EN-06: support may use no operation on an account with a role (also by its id, and
-// while it is disabled) or on an open invitation to one. It may not accept or decline a proposal about one
-// either, and the proposal stays open.
+// TestRoleAgainstEachThing checks that support may use no operation on an account with a role, or
+// on an open invitation to one (EN-06). This holds for its ID and while it is disabled. Support may
+// not accept or decline a proposal about it either, and the proposal stays open.
 func TestRoleAgainstEachThing(t *testing.T) {
 	const invited = "newadmin"
 	verbs := touching()
@@ -92,7 +92,7 @@ func TestRoleAgainstEachThing(t *testing.T) {
 				s.Two = nil
 				p := (*admin.ProposedError)(nil)
 				if !errors.As(err, &p) {
-					if !errors.Is(err, admin.ErrNotFound) { // about an invitation, and for accounts alone
+					if !errors.Is(err, admin.ErrNotFound) { // for an invitation, if the operation supports only accounts
 						t.Errorf("%s proposed by an administrator: %v", what, err)
 					}
 					continue
@@ -115,7 +115,7 @@ func TestRoleAgainstEachThing(t *testing.T) {
 	}
 }
 
-// TestRoleThatIsGiven: EN-06: the same of proposals that give a role.
+// TestRoleThatIsGiven checks the same for proposals that assign a role (EN-06).
 func TestRoleThatIsGiven(t *testing.T) {
 	s, actor := two(t, "user add", "user invite")
 	ctx, sue, root := t.Context(), s.As(actor("sue")), s.As(actor("root"))
@@ -134,15 +134,15 @@ func TestRoleThatIsGiven(t *testing.T) {
 			t.Errorf("EN-06: accepted by an administrator then: %v", err)
 		}
 	}
-	// Of people without a role, support decides.
+	// For users without a role, support may decide.
 	_, err := admin.UserAdd.Do(ctx, root, admin.NewUser{Name: "ed", Password: "correct horse battery"})
 	if _, err := accept(ctx, sue, proposed(t, err).ID); err != nil {
 		t.Errorf("EN-06: accepted by support: %v", err)
 	}
 }
 
-// TestNameOfADeletedAccount: EN-06, A-H1: an account does not take the place of another one by being named
-// like its id.
+// TestNameOfADeletedAccount checks that an account cannot take the place of another one by using
+// its ID as a name (EN-06, A-H1).
 func TestNameOfADeletedAccount(t *testing.T) {
 	s, actor := two(t)
 	ctx, sue, root := t.Context(), s.As(actor("sue")), s.As(actor("root"))
@@ -157,7 +157,7 @@ func TestNameOfADeletedAccount(t *testing.T) {
 		}
 	}
 	liar := bob
-	liar.ID, liar.Name = "usr_liar", bob.ID // as an earlier version took it
+	liar.ID, liar.Name = "usr_liar", bob.ID // an earlier version accepted such names
 	if err := s.Store.CreateUser(ctx, liar); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,8 @@ func TestNameOfADeletedAccount(t *testing.T) {
 	}
 }
 
-// TestNameOfADeletedClient: EN-06: no client takes the place of another one by being named like its id.
+// TestNameOfADeletedClient checks that a client cannot take the place of another one by using its
+// ID as a name (EN-06).
 func TestNameOfADeletedClient(t *testing.T) {
 	s, actor := two(t)
 	ctx, root := t.Context(), s.As(actor("root"))
@@ -202,7 +203,7 @@ func TestNameOfADeletedClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A client that the configuration had, and has no more.
+	// This client was removed from the configuration.
 	gone := storage.Client{ID: "gone", Source: storage.SourceConfig, AuthMethod: "none", CreatedAt: s.Now()}
 	if err := s.Store.PutClient(ctx, gone); err != nil {
 		t.Fatal(err)
@@ -232,7 +233,8 @@ func TestNameOfADeletedClient(t *testing.T) {
 	}
 }
 
-// TestReservedNames: EN-06: accounts that an earlier version let have such a name are found.
+// TestReservedNames checks that accounts with such a name from an earlier version are reported
+// (EN-06).
 func TestReservedNames(t *testing.T) {
 	s, _ := two(t)
 	if f, err := s.NameFindings(t.Context()); err != nil || len(f) != 1 || f[0].Level != admin.LevelOK {

@@ -14,23 +14,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxToken bounds a token, in bytes.
+// maxToken limits a token, in bytes.
 const maxToken = 16 << 10
 
-// TokenText is an access token to be looked at.
+// TokenText is an access token to inspect.
 type TokenText struct {
 	Token string `json:"token" secret:"yes" jsonschema:"the access token; it is not stored, and never shown"`
 }
 
-// TokenHeader are the members of a JOSE header that are shown.
+// TokenHeader holds the members of a JOSE header that are shown.
 type TokenHeader struct {
 	Algorithm string `json:"alg,omitempty"`
 	KeyID     string `json:"kid,omitempty"`
 	Type      string `json:"typ,omitempty"`
 }
 
-// TokenInspection is what is found out about a token. The token itself is not part of it, and what its
-// claims say is as true as its signature.
+// TokenInspection is the result of inspecting a token. It does not contain the token. Its claims
+// are only as reliable as the signature.
 type TokenInspection struct {
 	Active     bool            `json:"active"`
 	Why        []string        `json:"why,omitempty" jsonschema:"it is not accepted"`
@@ -40,7 +40,7 @@ type TokenInspection struct {
 	ClientName string          `json:"client_name,omitempty"`
 }
 
-// TokenInspect looks at a token.
+// TokenInspect inspects a token.
 var TokenInspect = define(Spec{
 	Name: "token inspect", Method: "POST", Path: "/token/inspect", Roles: readers, Reads: true,
 	Summary: "Show an access token, and why it is refused",
@@ -49,7 +49,7 @@ var TokenInspect = define(Spec{
 		"cut. It also shows who acts, and the key that the token is bound to. The token is never shown.",
 }, (*Service).inspectToken)
 
-// inspecting is a token while it is looked at.
+// inspecting is the state of one inspection.
 type inspecting struct {
 	*Service
 	out    TokenInspection
@@ -91,7 +91,7 @@ func (s *Service) inspectToken(ctx context.Context, in TokenText) (TokenInspecti
 	return i.out, nil
 }
 
-// KnownIssuer is the one of the configuration or, where none names it, of the last start.
+// KnownIssuer returns the configured issuer. Without one, it returns the issuer of the last start.
 func (s *Service) KnownIssuer(ctx context.Context) (string, error) {
 	if !s.Config.IsDefault("issuer") {
 		return s.Config.Issuer, nil
@@ -103,7 +103,7 @@ func (s *Service) KnownIssuer(ctx context.Context) (string, error) {
 	return string(last), nil
 }
 
-// decode reads a JWT without believing it.
+// decode parses a JWT without verifying it.
 func (i *inspecting) decode(token string) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || len(token) > maxToken {
@@ -125,7 +125,7 @@ func (i *inspecting) decode(token string) error {
 	return nil
 }
 
-// verify says why the signature does not count.
+// verify notes why the signature is not valid.
 func (i *inspecting) verify(ctx context.Context, token string) error {
 	h := i.out.Header
 	if h.Type != oauth.AccessTokenType {
@@ -145,7 +145,7 @@ func (i *inspecting) verify(ctx context.Context, token string) error {
 		i.why("its key %q is not published here: another installation made it, or the key was revoked or has expired; "+
 			"see: mcp-authd keys list", h.KeyID)
 		return nil
-	case !active: // a manager would make one
+	case !active: // a manager would create one
 		return fault(ErrConflict, "no signing key is active: start the server first")
 	}
 	m, err := i.Keys(ctx)
@@ -161,7 +161,7 @@ func (i *inspecting) verify(ctx context.Context, token string) error {
 	return nil
 }
 
-// standing says why what the token rests on does not.
+// standing notes which client, user, grant or sub-agent of the token is no longer valid.
 func (i *inspecting) standing(ctx context.Context) error {
 	c := i.claims
 	if _, err := i.Store.Client(ctx, c.ClientID); errors.Is(err, storage.ErrRevoked) {

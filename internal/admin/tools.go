@@ -23,12 +23,13 @@ const (
 	ToolNew      = "new"
 )
 
-// WatchedTool is a tool of an MCP server behind the gateway, as that describes it.
+// WatchedTool is a tool of an MCP server behind the gateway, as the server describes it.
 type WatchedTool struct {
 	Name  string `json:"name"`
 	State string `json:"state" jsonschema:"accepted; changed: described otherwise since; or new: not accepted yet"`
 	Held  bool   `json:"held,omitempty" jsonschema:"it is in no list, and calls are refused, until it is accepted"`
-	// AcceptedAt is when its definition was accepted, by the operator or because it was the first.
+	// AcceptedAt is when its definition was accepted, by an administrator or because it was the
+	// first.
 	AcceptedAt time.Time `json:"accepted_at,omitzero"`
 	ByOperator bool      `json:"by_operator,omitempty" jsonschema:"an operator has accepted it; it was the first to be seen otherwise"`
 	AcceptedBy string    `json:"accepted_by,omitempty" jsonschema:"the person or program that has accepted it; operator: by the command line, at the server"`
@@ -37,10 +38,11 @@ type WatchedTool struct {
 	Offered    string    `json:"offered_digest,omitempty" jsonschema:"of that, which accepting it names"`
 }
 
-// ToolDifference is what of the definition of a tool has changed.
+// ToolDifference shows how the definition of a tool has changed.
 type ToolDifference struct {
 	WatchedTool
-	// Lines are those of both definitions in JSON; "-" begins one that was accepted and is no more, "+" a new one.
+	// Lines holds the lines of both definitions as JSON. "-" starts a line of the accepted
+	// definition only, "+" a line of the offered one only.
 	Lines []string `json:"lines" jsonschema:"of both definitions; - begins a line of the accepted one alone, + of the offered one alone"`
 }
 
@@ -50,14 +52,14 @@ type ToolOf struct {
 	Name string `json:"name" jsonschema:"of the tool"`
 }
 
-// ToolAcceptance says which definition of a tool is accepted from now on.
+// ToolAcceptance names the definition of a tool to accept.
 type ToolAcceptance struct {
 	URI    string `json:"uri" jsonschema:"the URL of the MCP server"`
 	Name   string `json:"name" jsonschema:"of the tool"`
 	Digest string `json:"digest" jsonschema:"of the definition: the offered one, or the accepted one, which then stays"`
 }
 
-// The operations on how MCP servers describe their tools.
+// Operations on the tool definitions of MCP servers.
 var (
 	ResourceTools = define(Spec{
 		Name: "resource tools", Method: "GET", Path: "/resources/{uri}/tools", Roles: reading,
@@ -79,7 +81,7 @@ var (
 	}, (*Service).acceptTool)
 )
 
-// gatewayed finds an MCP server, and what becomes of its tools when they change.
+// gatewayed finds an MCP server, and returns how changes of its tools are handled.
 func (s *Service) gatewayed(ctx context.Context, raw string) (uri, mode string, err error) {
 	r, err := s.findResource(ctx, raw)
 	if err != nil {
@@ -91,7 +93,7 @@ func (s *Service) gatewayed(ctx context.Context, raw string) (uri, mode string, 
 			return uri, own.ToolsAccept, nil
 		}
 	}
-	return uri, "", nil // of protect
+	return uri, "", nil // a resource of protect
 }
 
 func watchedTool(t storage.Tool, mode string) WatchedTool {
@@ -171,7 +173,7 @@ func (s *Service) acceptTool(ctx context.Context, in ToolAcceptance) (WatchedToo
 	return watchedTool(t, mode), err
 }
 
-// definitionLines are a definition for people, line by line.
+// definitionLines formats a definition, line by line.
 func definitionLines(d storage.ToolDefinition) []string {
 	if d.At.IsZero() {
 		return nil
@@ -183,10 +185,10 @@ func definitionLines(d storage.ToolDefinition) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// maxCompared bounds the lines of a definition that are compared with each other.
+// maxCompared limits how many lines of two definitions are compared.
 const maxCompared = 1000
 
-// difference goes through the lines of two texts by their longest common subsequence.
+// difference compares the lines of two texts through their longest common subsequence.
 func difference(before, after []string) (out []string) {
 	if len(before) > maxCompared || len(after) > maxCompared {
 		return append(marked("- ", before), marked("+ ", after)...)
@@ -228,10 +230,10 @@ func marked(with string, lines []string) (out []string) {
 	return out
 }
 
-// toldTools is how many tools a finding looks at.
+// toldTools limits how many tools a finding examines.
 const toldTools = 100
 
-// ToolFindings say whether MCP servers describe their tools as it was accepted.
+// ToolFindings reports whether MCP servers still describe their tools as accepted.
 func (s *Service) ToolFindings(ctx context.Context) (f findings, _ error) {
 	offered, err := s.Store.OfferedTools(ctx, toldTools)
 	if err != nil {

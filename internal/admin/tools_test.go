@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestTools: RS-219. An operator sees what of a tool has changed, accepts exactly that, or keeps what was.
+// TestTools checks that an administrator sees how a tool has changed, and can accept exactly that
+// or keep the old definition (RS-219).
 func TestTools(t *testing.T) {
 	s := installed(t)
 	by, now := s.Operator(), time.Now()

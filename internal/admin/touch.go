@@ -10,9 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// mayTouch returns ErrForbidden where the actor may use an operation, but not on this thing: an account or an
-// open invitation that has a role or groups, or an input that gives one. It holds for the operation itself, and for
-// making, accepting and declining a proposal of it.
+// mayTouch returns ErrForbidden if the actor may use an operation, but not on this object. Such an
+// object is an account or open invitation that has a role or groups, or an input that assigns one.
+// The check applies to the operation itself, and to making, accepting and declining a proposal for
+// it.
 func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error {
 	if v.Spec().Noun() != "user" || mayGiveRoles(ctx) == nil {
 		return nil
@@ -31,7 +32,7 @@ func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error 
 			err = s.mayTouchName(ctx, value.String())
 		case "role":
 			if _, err = givenRole(ctx, value.String()); !errors.Is(err, ErrForbidden) {
-				err = nil // the operation reports a bad role
+				err = nil // the operation reports an invalid role
 			}
 		}
 		if err != nil {
@@ -41,11 +42,11 @@ func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error 
 	return nil
 }
 
-// mayTouchName is mayTouch for all that has a name, or an id: an account, and an invitation.
+// mayTouchName is mayTouch for everything with a name or ID: an account and an invitation.
 func (s *Service) mayTouchName(ctx context.Context, name string) error {
 	u, err := s.Users.Find(ctx, name)
 	switch {
-	case err == nil && u.Role != "": // also while it is disabled
+	case err == nil && u.Role != "": // even while it is disabled
 		return mayGiveRoles(ctx)
 	case err == nil:
 		name = u.Name

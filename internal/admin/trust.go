@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// TrustEntry is an issuer whose assertions are believed, with its rules.
+// TrustEntry is a trusted issuer with its rules.
 type TrustEntry struct {
 	ID     string            `json:"id"`
 	Kind   storage.TrustKind `json:"kind"`
@@ -22,11 +22,11 @@ type TrustEntry struct {
 	CreatedAt  *time.Time `json:"created_at,omitempty"`
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	Problem    string     `json:"problem,omitempty" jsonschema:"why it is not used"`
-	// Links are the people of its issuer; trust show has them.
+	// Links lists the linked users of its issuer. Only trust show fills it in.
 	Links []TrustLink `json:"links,omitempty" jsonschema:"the people of its issuer, of trust show"`
 }
 
-// TrustLink is a person of an issuer.
+// TrustLink links a user of an issuer to an account.
 type TrustLink struct {
 	Issuer    string                `json:"issuer"`
 	Tenant    string                `json:"tenant,omitempty"`
@@ -43,7 +43,7 @@ type TrustID struct {
 	ID string `json:"id" jsonschema:"the id of the trust entry"`
 }
 
-// The operations on trust entries.
+// Operations on trusted issuers.
 var (
 	TrustList = define(Spec{
 		Name: "trust list", Method: "GET", Path: "/trust", Roles: reading, Summary: "List the issuers that are trusted",
@@ -75,7 +75,7 @@ var (
 	}, (*Service).removeTrust)
 )
 
-// TrustOf is what is shown of an entry, with what its preset sets.
+// TrustOf returns the view of an entry, including the values that its preset sets.
 func TrustOf(e storage.TrustEntry) TrustEntry {
 	full, err := trust.Check(e)
 	v := TrustEntry{
@@ -99,7 +99,8 @@ func TrustOf(e storage.TrustEntry) TrustEntry {
 	return v
 }
 
-// TrustEntries are those of the configuration and of the store, in the order in which they are tried.
+// TrustEntries returns the entries of the configuration and of the store, in the order in which
+// they are tried.
 func (s *Service) TrustEntries(ctx context.Context) (out []storage.TrustEntry, err error) {
 	stored, err := s.Store.ListTrust(ctx)
 	if err != nil {
@@ -172,7 +173,7 @@ func (s *Service) enableTrust(ctx context.Context, in TrustID) (TrustEntry, erro
 	})
 }
 
-// changeTrust does something to an entry, and returns it as it then is.
+// changeTrust applies do to an entry, and returns the changed entry.
 func (s *Service) changeTrust(
 	ctx context.Context, id, done string, do func(storage.TrustEntry) error,
 ) (TrustEntry, error) {
@@ -180,7 +181,7 @@ func (s *Service) changeTrust(
 	if err != nil {
 		return TrustEntry{}, err
 	}
-	// one of the configuration that is not disabled has no row
+	// a configured entry that is not disabled has no row
 	if err := do(e); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return TrustEntry{}, err
 	}
@@ -189,7 +190,7 @@ func (s *Service) changeTrust(
 	return TrustOf(e), err
 }
 
-// removeTrust returns the entry as it was.
+// removeTrust removes an entry, and returns it as it was.
 func (s *Service) removeTrust(ctx context.Context, in TrustID) (TrustEntry, error) {
 	e, err := s.FindTrust(ctx, in.ID)
 	switch {
@@ -206,7 +207,7 @@ func (s *Service) removeTrust(ctx context.Context, in TrustID) (TrustEntry, erro
 	return TrustOf(e), nil
 }
 
-// configSource says which file was read.
+// configSource names the configuration file.
 func (s *Service) configSource() string {
 	if s.Config.File == "" {
 		return "no file, defaults and environment"
@@ -214,8 +215,8 @@ func (s *Service) configSource() string {
 	return s.Config.File
 }
 
-// TrustLinks are up to a thousand people of an entry: those of its issuer, and then of its SAML issuers.
-// userID "" is for those of any account.
+// TrustLinks returns up to a thousand linked users of an entry: first those of its issuer, then
+// those of its SAML issuers. userID limits them to one account; "" selects all.
 func (s *Service) TrustLinks(
 	ctx context.Context, e storage.TrustEntry, userID string,
 ) (out []storage.TrustLink, err error) {
@@ -229,7 +230,7 @@ func (s *Service) TrustLinks(
 	return out, nil
 }
 
-// trustLinksOf reads up to limit people of an issuer, "" for any, or the names of an account.
+// trustLinksOf reads up to limit links of an issuer ("" for any) and of an account ("" for any).
 func (s *Service) trustLinksOf(
 	ctx context.Context, userID, issuer string, limit int,
 ) (out []storage.TrustLink, err error) {

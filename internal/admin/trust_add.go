@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// NewTrust describes a trust entry. What its preset sets need not be said.
+// NewTrust describes a trusted issuer. Values that its preset sets can be omitted.
 type NewTrust struct {
 	ID     string            `json:"id" jsonschema:"the id of the trust entry"`
 	Kind   storage.TrustKind `json:"kind,omitempty" jsonschema:"enterprise or workload; that of the preset when it is left out"`
@@ -20,19 +20,19 @@ type NewTrust struct {
 	MaxTTL storage.Age `json:"max_ttl,omitzero" jsonschema:"how long an assertion may be valid, and its token, such as 1h"`
 }
 
-// TrustAdded is an entry that was added, with what to think of.
+// TrustAdded is an added entry, with warnings about its rules.
 type TrustAdded struct {
 	TrustEntry
 	Warnings []string `json:"warnings,omitempty" jsonschema:"rules that probably admit too much"`
 }
 
-// AssertionText is an assertion to be looked at.
+// AssertionText is an assertion to test.
 type AssertionText struct {
 	Assertion string `json:"assertion" secret:"typed" jsonschema:"the assertion, a JWT; it is not stored, and never shown"`
 }
 
-// AssertionReport is every verdict on an assertion. It has no claims but those that rules name, and never
-// the assertion.
+// AssertionReport is the result of testing an assertion against every rule. It contains only claims
+// that rules name, and never the assertion.
 type AssertionReport struct {
 	Accepted bool             `json:"accepted"`
 	Entry    string           `json:"entry,omitempty" jsonschema:"by which it would be accepted"`
@@ -44,7 +44,7 @@ type AssertionReport struct {
 	Entries  []AssertionEntry `json:"entries" jsonschema:"in the order in which they are tried"`
 }
 
-// AssertionEntry is what the rules of one entry say.
+// AssertionEntry is the result for the rules of one entry.
 type AssertionEntry struct {
 	Entry string              `json:"entry"`
 	Kind  trust.Kind          `json:"kind"`
@@ -52,10 +52,10 @@ type AssertionEntry struct {
 	Rules []trust.RuleVerdict `json:"rules"`
 }
 
-// maxAssertion bounds an assertion, in bytes.
+// maxAssertion limits an assertion, in bytes.
 const maxAssertion = 64 << 10
 
-// The operations that add an entry, and try one.
+// Operations that add an entry or test an assertion.
 var (
 	TrustAdd = define(Spec{
 		Name: "trust add", Method: "POST", Path: "/trust", Fresh: true, Summary: "Trust an issuer",
@@ -71,7 +71,7 @@ var (
 	}, (*Service).testTrust)
 )
 
-// far reports whether an operation comes from one who may not be at this machine.
+// far reports whether the caller may be on another machine.
 func far(ctx context.Context) bool {
 	_, ok := ctx.Value(actorKey{}).(Actor)
 	return ok
@@ -84,7 +84,8 @@ func (s *Service) addTrust(ctx context.Context, in NewTrust) (TrustAdded, error)
 	}
 	e.MaxTTL = time.Duration(in.MaxTTL)
 	if far(ctx) && (e.JWKSFile != "" || e.CAFile != "" || e.TokenFile != "") {
-		// token_file is sent to jwks_url: it would have the server send any file to anyone
+		// token_file is sent to jwks_url, so the caller could make the server send any file to
+		// anyone
 		return TrustAdded{}, fault(ErrInvalid, "jwks_file, ca_file and token_file name files of the server: add such an "+
 			"entry at the server, or in its configuration")
 	}

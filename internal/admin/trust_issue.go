@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Audience is an authorization server to which this one asserts who people are.
+// Audience is an authorization server that accepts assertions about users from this server.
 type Audience struct {
 	Issuer    string                   `json:"audience"`
 	Resources []string                 `json:"resources"`
@@ -26,7 +26,7 @@ type Audience struct {
 	CreatedAt time.Time                `json:"created_at"`
 }
 
-// NewAudience describes one.
+// NewAudience describes an audience to add.
 type NewAudience struct {
 	Issuer    string                   `json:"audience" jsonschema:"its issuer"`
 	Resources []string                 `json:"resources" jsonschema:"MCP servers there that may be named"`
@@ -41,7 +41,7 @@ type AudienceIssuer struct {
 	Issuer string `json:"audience" jsonschema:"the issuer of the authorization server"`
 }
 
-// The operations on audiences.
+// Operations on audiences.
 var (
 	TrustIssueAdd = define(Spec{
 		Name: "trust issue add", Method: "POST", Path: "/audiences", Fresh: true,
@@ -84,10 +84,10 @@ func (s *Service) listAudiences(ctx context.Context, _ None) (Page[Audience], er
 	return Page[Audience]{Items: out}, err
 }
 
-// maxAudience bounds each list of an audience.
+// maxAudience limits each list of an audience.
 const maxAudience = 1000
 
-// audience is what the input describes.
+// audience validates the input, and returns the audience that it describes.
 func (in NewAudience) audience(now time.Time) (a storage.Audience, err error) {
 	if err := metadata.ValidateIssuer(strings.TrimSuffix(in.Issuer, "/")); err != nil {
 		return a, fault(ErrInvalid, "%q is no issuer: %v", in.Issuer, err)
@@ -148,7 +148,7 @@ func (s *Service) addAudience(ctx context.Context, in NewAudience) (Audience, er
 	return audienceOf(a), nil
 }
 
-// checkAudience refuses this server itself, and clients that people cannot sign in for.
+// checkAudience refuses this server itself, and clients that users cannot sign in to.
 func (s *Service) checkAudience(ctx context.Context, a storage.Audience) error {
 	if sameIssuer(a.Issuer, s.Config.Issuer) {
 		return fault(ErrInvalid, "%s is this server: what it asserts is for others to redeem", a.Issuer)
@@ -166,7 +166,7 @@ func (s *Service) checkAudience(ctx context.Context, a storage.Audience) error {
 	return nil
 }
 
-// sameIssuer reports whether two issuers differ by a slash at their end at most.
+// sameIssuer reports whether two issuers are equal, ignoring a trailing slash.
 func sameIssuer(a, b string) bool {
 	ua, errA := url.Parse(a)
 	ub, errB := url.Parse(b)

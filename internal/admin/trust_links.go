@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// PersonOfIssuer says which account a person of an issuer has.
+// PersonOfIssuer links a user of an issuer to an account.
 type PersonOfIssuer struct {
 	ID         string `json:"id" jsonschema:"the id of a trust entry of the issuer"`
 	User       string `json:"user" jsonschema:"the account (name or id)"`
@@ -20,7 +20,7 @@ type PersonOfIssuer struct {
 	SAMLIssuer string `json:"saml_issuer,omitempty" jsonschema:"the subject is a name identifier of this SAML issuer of the entry"`
 }
 
-// The operations on people of issuers.
+// Operations on users of trusted issuers.
 var (
 	TrustLinkTo = define(Spec{
 		Name: "trust link", Method: "POST", Path: "/trust/{id}/links", Fresh: true,
@@ -41,7 +41,8 @@ var (
 	}, (*Service).unlinkTrust)
 )
 
-// peopleEntry is an entry, with what its preset sets, whose issuer knows people.
+// peopleEntry returns an entry whose issuer identifies users, including the values that its preset
+// sets.
 func (s *Service) peopleEntry(ctx context.Context, id string) (storage.TrustEntry, error) {
 	e, err := s.FindTrust(ctx, id)
 	if err != nil {
@@ -57,7 +58,8 @@ func (s *Service) peopleEntry(ctx context.Context, id string) (storage.TrustEntr
 	return full, nil
 }
 
-// name is what the issuer calls the person: by subject, or, without one, by the account here.
+// name returns the issuer's name for the user: the subject, or the account here if there is no
+// subject.
 func (p PersonOfIssuer) name(e storage.TrustEntry, userID string) (storage.TrustName, error) {
 	n := storage.TrustName{Issuer: e.Issuer, Tenant: p.Tenant, Kind: storage.TrustAccount, Subject: userID}
 	if p.Subject != "" {
@@ -109,7 +111,7 @@ func trustLinkOf(l storage.TrustLink, name string) TrustLink {
 	}
 }
 
-// unlinkTrust returns the links that are gone.
+// unlinkTrust removes links, and returns them.
 func (s *Service) unlinkTrust(ctx context.Context, in PersonOfIssuer) (Page[TrustLink], error) {
 	e, err := s.peopleEntry(ctx, in.ID)
 	if err != nil {

@@ -26,7 +26,7 @@ func CheckTwo(names []string) error {
 	return nil
 }
 
-// HolesInTwo returns a line for each listed operation whose effect one administrator can have alone, by other
+// HolesInTwo returns a line for each listed operation that one administrator can replace with other
 // operations that console.two_administrators does not list.
 func HolesInTwo(names []string) (holes []string) {
 	for _, same := range []struct {
@@ -57,7 +57,7 @@ func HolesInTwo(names []string) (holes []string) {
 		{"user add", []string{"user invite"}},
 		{"user disable", []string{"user delete"}},
 		{"user invite", []string{"user add"}},
-		{"user links withdraw", []string{"user invite", "user recover"}}, // a new link replaces the one before
+		{"user links withdraw", []string{"user invite", "user recover"}}, // a new link replaces the previous one
 		{"user passwd", []string{"user recover", "user set-mail"}},
 		{"user recover", []string{"user passwd", "user set-mail"}},
 		{"user set-mail", []string{"user passwd", "user recover"}},
@@ -74,8 +74,9 @@ func HolesInTwo(names []string) (holes []string) {
 	return holes
 }
 
-// These operations could let one administrator become two, or act for another one. Where any operation needs two
-// administrators, these do too if they touch an account or a program that administers.
+// These operations could let one administrator control two accounts, or act for another
+// administrator. If any operation needs two administrators, these do as well when their object is
+// an account or program that administers.
 var (
 	givingRoles  = []string{"user add", "user invite", "user set-role"}
 	openAccounts = []string{
@@ -85,8 +86,8 @@ var (
 	believeOthers = []string{"trust add", "trust enable"}
 )
 
-// NeedsTwo reports whether an operation always needs two administrators, or does so for some things: accounts
-// with a role, and programs that administer.
+// NeedsTwo reports whether an operation needs two administrators always, or only for some objects:
+// accounts with a role, and programs that administer.
 func (s *Service) NeedsTwo(o Spec) (always, sometimes bool) {
 	if len(s.Two) == 0 {
 		return false, false
@@ -106,10 +107,10 @@ func (s *Service) waits(ctx context.Context, a Actor, v Verb, in reflect.Value) 
 		role := textOf(in, "role")
 		return role != "" && role != NoRole, nil
 	case slices.Contains(openAccounts, name):
-		// The actor's account does not make a second administrator.
+		// Changing the actor's own account does not create a second administrator.
 		u, err := s.Users.Find(ctx, textOf(in, "name")+textOf(in, "user"))
 		if errors.Is(err, users.ErrUnknown) {
-			return false, nil // as the operation will say
+			return false, nil // the operation returns the error
 		}
 		return err == nil && u.Role != "" && u.ID != a.UserID, err
 	case slices.Contains(makePrograms, name):
@@ -118,13 +119,13 @@ func (s *Service) waits(ctx context.Context, a Actor, v Verb, in reflect.Value) 
 	return true, nil
 }
 
-// administers reports whether the client that an input describes, or names, can change something here
-// without a person.
+// administers reports whether the client in an input, described or named, can change something here
+// without a user.
 func (s *Service) administers(ctx context.Context, in reflect.Value) (bool, error) {
 	if new, ok := in.Interface().(NewClient); ok {
 		c, _, err := s.mint(new)
 		if errors.Is(err, ErrInvalid) {
-			return false, nil // as the operation will say
+			return false, nil // the operation returns the error
 		}
 		return s.programAdministers(c), err
 	}

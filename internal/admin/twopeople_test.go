@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// robotAs adds a program that administers, as somebody, and returns it as an actor.
+// robotAs adds a program that administers, on behalf of by, and returns it as an actor.
 func robotAs(t *testing.T, s *admin.Service, by admin.Caller, id string) admin.Actor {
 	t.Helper()
 	_, err := admin.ClientAdd.Do(t.Context(), by, admin.NewClient{
@@ -27,7 +27,7 @@ func robotAs(t *testing.T, s *admin.Service, by admin.Caller, id string) admin.A
 	return admin.Actor{ClientID: id, Role: admin.Administrator, Program: true}
 }
 
-// alone runs without a list, as before one was configured.
+// alone runs do without a list of operations for two administrators, as before one was configured.
 func alone(s *admin.Service, do func()) {
 	two := s.Two
 	s.Two = nil
@@ -35,7 +35,8 @@ func alone(s *admin.Service, do func()) {
 	s.Two = two
 }
 
-// TestAProgramIsItsMaker: EN-07, A-H2: a program counts as who made it, or was shown its secret.
+// TestAProgramIsItsMaker checks that a program counts as its creator, and as everyone who was shown
+// its secret (EN-07, A-H2).
 func TestAProgramIsItsMaker(t *testing.T) {
 	s, actor := two(t, "user disable")
 	ctx, bob := t.Context(), admin.UserName{Name: "bob"}
@@ -79,7 +80,7 @@ func TestAProgramIsItsMaker(t *testing.T) {
 	var made, child, operated admin.Actor
 	alone(s, func() {
 		made = robotAs(t, s, root, "made")
-		child = robotAs(t, s, s.As(made), "child") // by a program of root's making
+		child = robotAs(t, s, s.As(made), "child") // created by a program that root created
 		operated = robotAs(t, s, op, "operated")
 	})
 	id := propose(made)
@@ -100,7 +101,7 @@ func TestAProgramIsItsMaker(t *testing.T) {
 	id = propose(operated)
 	refuses("who rotated its secret", "root", id, admin.ErrForbidden)
 	accepts("another one than who rotated", "anna", id)
-	// Another secret does not shed it: earlier proposals are void.
+	// A new secret does not remove earlier holders. It makes earlier proposals void.
 	id = propose(operated)
 	rotate(op, "operated")
 	refuses("proposed with the secret of before", "root", id, admin.ErrConflict)
@@ -108,7 +109,7 @@ func TestAProgramIsItsMaker(t *testing.T) {
 	id = propose(operated)
 	accepts("the operator rotated", "root", id)
 
-	// The reverse: by an application that the proposer made, somebody accepts, or proposes.
+	// The reverse: someone accepts or proposes through an application that the proposer created.
 	app := func(name string) admin.Caller {
 		a := actor(name)
 		a.ClientID, a.Proved = "made", s.Now()
@@ -132,7 +133,8 @@ func TestAProgramIsItsMaker(t *testing.T) {
 	refuses("proposed by an application that is gone", "root", id, admin.ErrConflict)
 }
 
-// TestAProgramOfAnEarlierVersion: EN-07: who made it is not known, so its proposals wait for a new secret.
+// TestAProgramOfAnEarlierVersion checks that proposals of a program whose creator is unknown wait
+// for a new secret (EN-07).
 func TestAProgramOfAnEarlierVersion(t *testing.T) {
 	s, actor := two(t, "user disable")
 	ctx := t.Context()
@@ -160,8 +162,9 @@ func TestAProgramOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestNoWayRoundTheList: EN-07: where any operation needs two administrators, operations that could turn one into
-// two need them too, but not for accounts and programs that do not administer.
+// TestNoWayRoundTheList checks that, if any operation needs two administrators, so do operations
+// that could turn one administrator into two (EN-07). Accounts and programs that do not administer
+// are exempt.
 func TestNoWayRoundTheList(t *testing.T) {
 	s, actor := two(t, "keys revoke")
 	ctx, root := t.Context(), s.As(actor("root"))
@@ -215,7 +218,8 @@ func TestNoWayRoundTheList(t *testing.T) {
 	}
 }
 
-// TestHolesInTwo: EN-07: a list that leaves out an operation of the same effect is reported.
+// TestHolesInTwo checks that a list is reported if it leaves out an operation with the same effect
+// (EN-07).
 func TestHolesInTwo(t *testing.T) {
 	for hole, names := range map[string][]string{
 		"grant revoke-many": {"grant revoke"}, "user delete": {"user disable"}, "client rotate-secret": {"client add"},
@@ -235,7 +239,8 @@ func TestHolesInTwo(t *testing.T) {
 			t.Errorf("EN-07: %v has the holes %v", names, got)
 		}
 	}
-	// Whoever adds a change decides whether another operation has its effect. These have none.
+	// When you add a change, decide whether another operation has the same effect. For these, no
+	// other has.
 	whole := []string{
 		"application merge", "application resume", "application split", "application unblock", "client rotate-secret",
 		"events test", "grant finish", "group delete", "keys revoke", "keys rotate", "mail test", "proposal accept",
@@ -250,7 +255,7 @@ func TestHolesInTwo(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range admin.All() { // the table is of operations
+	for _, v := range admin.All() { // the table contains only operations
 		for _, hole := range admin.HolesInTwo([]string{v.Spec().Name}) {
 			_, others, _ := strings.Cut(hole, ": by ")
 			others, _, _ = strings.Cut(others, ",")
@@ -261,8 +266,8 @@ func TestHolesInTwo(t *testing.T) {
 	}
 }
 
-// TestProposalsAboutNothingYet: EN-07, A-M1: things that do not exist yet can be proposed, and the proposal is
-// void when they appear or change.
+// TestProposalsAboutNothingYet checks that operations on objects that do not exist yet can be
+// proposed (EN-07, A-M1). The proposal is void once they appear or change.
 func TestProposalsAboutNothingYet(t *testing.T) {
 	s, actor := two(t, "user invite", "user links withdraw")
 	ctx, root, anna := t.Context(), s.As(actor("root")), s.As(actor("anna"))
@@ -292,7 +297,7 @@ func TestProposalsAboutNothingYet(t *testing.T) {
 	if _, err := withdraw("new"); !errors.Is(err, admin.ErrNotFound) {
 		t.Errorf("EN-07: nothing to withdraw: %v, want ErrNotFound", err)
 	}
-	// It appears in between.
+	// The object appears in between.
 	account, invitation := invite("a"), invite("b")
 	a := admin.NewUser{Name: "a", Password: "correct horse battery"}
 	if _, err := admin.UserAdd.Do(ctx, s.Operator(), a); err != nil {

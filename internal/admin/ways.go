@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Way is a way in: a passkey, an app, the password, the recovery codes that are left, or an account at a
-// provider.
+// Way is an authentication method of an account: a passkey, an authenticator app, the password, the
+// remaining recovery codes, or an account at a provider.
 type Way struct {
 	ID         string    `json:"id,omitempty" jsonschema:"of a passkey or an app"`
 	Kind       string    `json:"kind"`
@@ -26,14 +26,14 @@ type Way struct {
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 }
 
-// UserWay names a way into an account.
+// UserWay names an authentication method of an account.
 type UserWay struct {
 	Name  string `json:"name" jsonschema:"the name of the account"`
 	Way   string `json:"way" jsonschema:"the id of the passkey or app"`
 	Force bool   `json:"force,omitempty" jsonschema:"even if nothing else lets the person in"`
 }
 
-// Identity is an account at a provider, or at an issuer that is trusted.
+// Identity is an account at a provider or a trusted issuer.
 type Identity struct {
 	Connector  string    `json:"connector" jsonschema:"the provider; nothing: at an issuer"`
 	Subject    string    `json:"subject"`
@@ -48,7 +48,7 @@ type Identity struct {
 	By     string `json:"by,omitempty"`
 }
 
-// Session is a browser in which a person is signed in.
+// Session is a browser session of a user.
 type Session struct {
 	ID        string    `json:"id"`
 	Browser   string    `json:"browser,omitempty"`
@@ -66,7 +66,7 @@ type UserSession struct {
 	Session string `json:"session" jsonschema:"the id of the session"`
 }
 
-// The operations on what lets a person in.
+// Operations on authentication methods, identities and sessions.
 var (
 	UserWays = define(Spec{
 		Name: "user ways", Method: "GET", Path: "/users/{name}/ways", Roles: readers,
@@ -146,7 +146,7 @@ func (s *Service) waysOf(ctx context.Context, u storage.User) ([]Way, error) {
 	return out, nil
 }
 
-// removeWay removes a way and tells its person. It returns what was removed.
+// removeWay removes an authentication method, notifies the user, and returns the removed method.
 func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err error) {
 	u, err := s.FindUser(ctx, in.Name)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err e
 	return removed, nil
 }
 
-// linkedNames is how many names of a person at issuers are shown.
+// linkedNames limits how many names of a user at issuers are shown.
 const linkedNames = 1000
 
 func (s *Service) listIdentities(ctx context.Context, in UserName) (Page[Identity], error) {

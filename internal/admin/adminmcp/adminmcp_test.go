@@ -28,7 +28,7 @@ import (
 
 const issuer = "https://auth.example.com"
 
-// rig is the server, at a port, whose tokens are made by the test.
+// rig is the server, listening on a port. The test issues its tokens.
 type rig struct {
 	*testing.T
 	*installation.Clock
@@ -87,7 +87,8 @@ func (r *rig) validate(_ context.Context, c mcpresource.Credential) (*mcpresourc
 	return nil, mcpresource.ErrInvalidToken
 }
 
-// person has a token of a person with a role, who proved who they are some time ago.
+// person creates a user with a role, and returns a visit with a token. The user authenticated the
+// given time ago.
 func (r *rig) person(name string, role admin.Role, scopes string, ago time.Duration) *visit {
 	r.Helper()
 	u, err := r.service.Users.Add(r.Context(), users.Account{
@@ -104,7 +105,7 @@ func (r *rig) person(name string, role admin.Role, scopes string, ago time.Durat
 	return r.visit(name)
 }
 
-// visit is a session of the SDK's own client, and what it was answered last.
+// visit is a session of the SDK's own client, with its last response.
 type visit struct {
 	*rig
 	token     string
@@ -125,7 +126,7 @@ func (r *rig) visit(token string) *visit {
 	return v
 }
 
-// RoundTrip sends the token.
+// RoundTrip adds the token.
 func (v *visit) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.Header.Set("Authorization", "Bearer "+v.token)
@@ -148,7 +149,7 @@ func (v *visit) tools() (names []string) {
 	return names
 }
 
-// call calls a tool; the result is nil where the guard refuses it.
+// call calls a tool. The result is nil if the guard refuses the call.
 func (v *visit) call(tool string, args map[string]any) (result *mcp.CallToolResult) {
 	v.Helper()
 	for {
@@ -157,7 +158,7 @@ func (v *visit) call(tool string, args map[string]any) (result *mcp.CallToolResu
 		if err == nil || v.status != http.StatusTooManyRequests {
 			return result
 		}
-		v.Advance(time.Second) // the person may call again
+		v.Advance(time.Second) // the rate limit permits another call
 	}
 }
 
@@ -165,13 +166,14 @@ func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent)
 
 func toolName(s admin.Spec) string { return strings.NewReplacer(" ", "_", "-", "_").Replace(s.Name) }
 
-// secret are the operations that show or take a secret.
+// secret lists the operations that show or take a secret.
 var secret = []string{
 	"client add", "client rotate-secret", "proposal accept", "token inspect", "user add", "user invite", "user passwd",
 	"user recover",
 }
 
-// TestMatrix: OB-11: what is listed, and what can be called, is what role, scope and proof allow.
+// TestMatrix checks that role, scope and authentication time decide which tools are listed and can
+// be called (OB-11).
 func TestMatrix(t *testing.T) {
 	r := newRig(t)
 	const read, write = "admin:read", "admin:write"
@@ -231,7 +233,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// needed are arguments that the schema of a tool accepts, and that name nothing.
+// needed returns arguments that match the schema of a tool and name no existing object.
 func needed(v admin.Verb) map[string]any {
 	schema := api.Schema(v.Input(), true)
 	out := map[string]any{}
@@ -252,7 +254,8 @@ func needed(v admin.Verb) map[string]any {
 	return out
 }
 
-// TestWhoGetsIn: OB-11: without a role, or a token for this server, there is nothing to see.
+// TestWhoGetsIn checks that callers without a role, or without a token for this server, see nothing
+// (OB-11).
 func TestWhoGetsIn(t *testing.T) {
 	r := newRig(t)
 	if v := r.person("bob", "", "admin:write", time.Minute); v.session != nil || v.status != 403 {

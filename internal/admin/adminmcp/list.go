@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// listed leaves those tools in a list that the role and the scopes of the caller permit. What asks for
-// admin:write is in the list of those whose role could use it, and who do not have it.
+// listed removes the tools from a list that the caller's role and scopes do not permit. The tool
+// that requests admin:write is listed for callers whose role could use it and whose token lacks it.
 func (s *Server) listed(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
@@ -54,7 +54,8 @@ func show(tool string, r admin.Role, changes bool) bool {
 	return ok && spec.Permits(r) && (changes || !spec.Changes())
 }
 
-// specs returns the operations that are tools, by tool name. Each tool call needs them.
+// specs returns the operations that are tools, by tool name. It is cached because each tool call
+// needs it.
 var specs = sync.OnceValue(func() map[string]admin.Spec {
 	out := map[string]admin.Spec{}
 	for _, v := range admin.All() {

@@ -10,8 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Resource is the server at a URL as a resource of the authorization server. Its admin:write is given for
-// as long as a proof counts as fresh, so that clients that know scopes alone let the person sign in again.
+// Resource describes the server as a resource of the authorization server. Its admin:write is
+// granted only while an authentication counts as recent. Clients that know only scopes thus let the
+// user sign in again.
 func Resource(uri, name string, fresh time.Duration) storage.Resource {
 	r := api.Resource(uri, name)
 	for i := range r.Scopes {
@@ -22,7 +23,7 @@ func Resource(uri, name string, fresh time.Duration) storage.Resource {
 	return r
 }
 
-// Rules is what the guard before the server asks for. A tool that is not listed here counts as a change.
+// Rules returns the rules of the guard in front of the server. An unlisted tool counts as a change.
 func Rules(fresh time.Duration) *mcpresource.Rules {
 	r := api.Rules()
 	r.Default = []string{api.ScopeWrite}
@@ -36,5 +37,5 @@ func Rules(fresh time.Duration) *mcpresource.Rules {
 	return r
 }
 
-// mayChange reports whether the scopes of a caller let them call tools that change something.
+// mayChange reports whether the scopes permit tools that change something.
 func mayChange(scopes oauth.Scopes) bool { return scopes.Has(api.ScopeWrite) }

@@ -18,12 +18,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// Config is what the server needs.
+// Config configures the server.
 type Config struct {
 	Root    string // its URL, which is the resource of its tokens
 	Service *admin.Service
 	Callers api.Callers
-	// Guard is what its guard needs to know of the authorization server, and who hears of calls.
+	// Guard describes the authorization server, and who is notified of calls.
 	Guard mcpresource.Config
 	Log   *slog.Logger
 }
@@ -35,12 +35,12 @@ type Server struct {
 	http  http.Handler
 }
 
-// The bounds of the server, beside those of every guard.
+// The limits of the server, beside the usual limits of a guard.
 const (
 	callsPerSecond = 10
 	callsAtOnce    = 20
 	maxBody        = 256 << 10 // of a request
-	maxResult      = 1 << 20   // of a result, whose JSON is in it twice
+	maxResult      = 1 << 20   // of a result, which contains its JSON twice
 	toolTimeout    = time.Minute
 )
 
@@ -58,22 +58,22 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// inside is what stands behind the guard, made when the first caller has got there: the schemas of
-// the tools take time that the start of a server need not.
+// inside returns the handler behind the guard. It is created for the first caller, because the
+// schemas of the tools would delay the start of the server.
 func (s *Server) inside() http.Handler {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "mcp-authd-admin", Title: "mcp-authd administration", Version: "1"},
 		&mcp.ServerOptions{
 			Instructions: instructions,
 			Logger:       s.c.Log,
-			GetSessionID: func() string { return "" }, // no tool needs a session: any replica answers
+			GetSessionID: func() string { return "" }, // no tool needs a session, so any replica can answer
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
 	s.addTools(server)
 	server.AddReceivingMiddleware(s.listed)
 	return gosdk.New(s.guard, server, &gosdk.Options{
 		Sessionless: true,
-		ShowAll:     true, // listed knows the role as well
+		ShowAll:     true, // listed filters by role
 		ToolTimeout: toolTimeout,
 		MaxCalls:    callsAtOnce,
 		MaxResult:   maxResult,
@@ -81,8 +81,9 @@ func (s *Server) inside() http.Handler {
 	}).HTTP()
 }
 
-// postsAlone says that there are no streams and no sessions to end (MCP 2025-11-25, Streamable HTTP): to
-// another refusal of a GET some clients list no tools.
+// postsAlone answers 405 to methods other than POST, because this server offers neither streams nor
+// sessions to end (MCP 2025-11-25, Streamable HTTP). After any other refusal of a GET, some clients
+// list no tools.
 func postsAlone(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
@@ -106,10 +107,11 @@ func (s *Server) Register(mux *http.ServeMux) error {
 	return nil
 }
 
-// limited is the configuration of the guard with what is particular to this server.
+// limited returns the configuration of the guard with this server's own settings.
 func (s *Server) limited(c mcpresource.Config) mcpresource.Config {
 	c.Resource, c.Policy, c.Check = s.c.Root, Rules(s.c.Service.FreshFor), s.check
-	// who asks for admin:write asks to be asked for a proof: clients begin with what reads
+	// A client requests admin:write to make the user authenticate, so clients start with the scope
+	// that reads.
 	c.Metadata = mcpresource.Metadata{
 		Name: "Administration by an assistant", PathOnly: true, ScopesSupported: []string{api.ScopeRead},
 	}
@@ -119,7 +121,7 @@ func (s *Server) limited(c mcpresource.Config) mcpresource.Config {
 	return c
 }
 
-// check lets those in who have a role now.
+// check admits callers who currently have a role.
 func (s *Server) check(ctx context.Context, p *mcpresource.Principal, _ mcpresource.Operation) error {
 	_, err := s.actor(ctx, p)
 	if err != nil && !errors.Is(err, api.ErrNoRole) {
@@ -132,7 +134,7 @@ func (s *Server) actor(ctx context.Context, p *mcpresource.Principal) (admin.Act
 	return s.c.Callers.Actor(ctx, p, s.c.Root)
 }
 
-// caller is who calls in a request that the guard let through.
+// caller returns the caller of a request that passed the guard.
 func (s *Server) caller(ctx context.Context) (admin.Actor, *mcpresource.Principal, error) {
 	p, ok := mcpresource.FromContext(ctx)
 	if !ok {

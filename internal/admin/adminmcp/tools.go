@@ -16,14 +16,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// isTool reports whether an operation is a tool: one that shows or takes a secret is not.
+// isTool reports whether an operation is a tool. Operations that show or take a secret are not.
 func isTool(v admin.Verb) bool { return !v.Spec().Secret && !admin.TakesSecret(v) }
 
-// toolName is the name of an operation as one word: user_set_role.
+// toolName returns the name of an operation as one word: user_set_role.
 func toolName(s admin.Spec) string { return strings.NewReplacer(" ", "_", "-", "_").Replace(s.Name) }
 
-// allowName is the tool by which an assistant asks for admin:write. Its work is done by the guard, which
-// refuses it without, and tells the client what to ask the person for.
+// allowName is the tool that an assistant calls to request admin:write. The guard does the work:
+// without the scope it refuses the call, and tells the client what to request from the user.
 const allowName = "allow_changes"
 
 func (s *Server) addTools(to *mcp.Server) {
@@ -36,7 +36,7 @@ func (s *Server) addTools(to *mcp.Server) {
 	to.AddTool(allowTool(), s.allow)
 }
 
-// toolOf describes an operation. Everything in it is ours.
+// toolOf describes an operation. The description contains no untrusted text.
 func (s *Server) toolOf(v admin.Verb) *mcp.Tool {
 	spec := v.Spec()
 	text := spec.Summary + "."
@@ -64,7 +64,8 @@ func (s *Server) toolOf(v admin.Verb) *mcp.Tool {
 	}
 }
 
-// either is the schema of an object that fits one of two schemas. References in them begin at its root.
+// either returns the schema of an object that matches one of two schemas. References in them start
+// at its root.
 func either(a, b map[string]any) map[string]any {
 	defs := map[string]any{}
 	for _, s := range []map[string]any{a, b} {
@@ -79,7 +80,7 @@ func either(a, b map[string]any) map[string]any {
 	return map[string]any{"type": "object", "anyOf": []any{a, b}, "$defs": defs}
 }
 
-// hints tell a client when to ask the person first.
+// hints tell a client when to ask the user first.
 func hints(s admin.Spec) *mcp.ToolAnnotations {
 	destructive, open := s.Changes() && (s.Fresh || s.Method == "DELETE"), false
 	return &mcp.ToolAnnotations{
@@ -88,7 +89,7 @@ func hints(s admin.Spec) *mcp.ToolAnnotations {
 	}
 }
 
-// operation carries an operation out for the caller of a request.
+// operation runs an operation for the caller of a request.
 func (s *Server) operation(v admin.Verb) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		actor, _, err := s.caller(ctx)
@@ -112,7 +113,7 @@ func (s *Server) operation(v admin.Verb) mcp.ToolHandler {
 
 var errArguments = errors.New("adminmcp: the arguments do not fit")
 
-// read reads arguments, which fit the schema of the tool.
+// read parses arguments that match the schema of the tool.
 func read(arguments json.RawMessage, in any) error {
 	if len(arguments) == 0 {
 		return nil
@@ -125,7 +126,7 @@ func read(arguments json.RawMessage, in any) error {
 	return nil
 }
 
-// Allowed is the answer of the tool that asks for admin:write.
+// Allowed is the output of the tool that requests admin:write.
 type Allowed struct {
 	Minutes int `json:"minutes" jsonschema:"how long changes are allowed after the sign-in, in minutes"`
 }
@@ -144,16 +145,16 @@ func allowTool() *mcp.Tool {
 	}
 }
 
-// allow is reached with admin:write.
+// allow runs only with admin:write.
 func (s *Server) allow(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	return resultOf("Done.", &Allowed{int(s.c.Service.FreshFor.Minutes())})
 }
 
-// failed says why a tool did not do what it was asked. Faults are in the log alone.
+// failed returns the error of a tool. Internal errors are only logged.
 func (s *Server) failed(ctx context.Context, err error) (*mcp.CallToolResult, error) {
 	var stale *admin.StaleError
 	switch {
-	case errors.As(err, &stale): // it became so since the guard looked
+	case errors.As(err, &stale): // became stale after the guard's check
 		return nil, gosdk.Refusal(&mcpresource.AuthenticationError{
 			Required: mcpresource.Authentication{MaxAge: stale.MaxAge},
 		})

@@ -18,7 +18,7 @@ import (
 // whyName is the tool that answers "Why could Bob not sign in at 15:02?".
 const whyName = "why"
 
-// Question is the complaint of a person. Everything may be left out.
+// Question is the complaint of a user. Every field is optional.
 type Question struct {
 	Reference string    `json:"reference,omitempty" jsonschema:"the reference on the error page; nothing else is needed then"`
 	Person    string    `json:"person,omitempty" jsonschema:"the name or id of the account"`
@@ -39,7 +39,7 @@ type Explanation struct {
 	More     bool        `json:"more,omitempty" jsonschema:"there are others: ask for a smaller window"`
 }
 
-// Explained is an attempt with its verdict.
+// Explained is an attempt with its result.
 type Explained struct {
 	Reference string    `json:"reference" jsonschema:"for attempt_show, which has each step"`
 	Began     time.Time `json:"began"`
@@ -60,10 +60,11 @@ type Explained struct {
 }
 
 const (
-	// window is how far before and after a time it is looked, and day the most, and the default without.
+	// window is how far before and after the given time to search. day is its maximum, and the
+	// default without a time.
 	window = 15 * time.Minute
 	day    = 24 * time.Hour
-	// maxExplained bounds the attempts of an answer, and maxLooked those that are looked at.
+	// maxExplained limits the attempts in an answer, and maxLooked those that are examined.
 	maxExplained = 10
 	maxLooked    = 500
 )
@@ -119,7 +120,7 @@ func explain(ctx context.Context, by admin.Caller, q Question, now time.Time) (*
 		}
 		found = page.Items
 	}
-	if q.Person != "" && !slices.ContainsFunc(found, failed) { // it may have ended before it was known whose it was
+	if q.Person != "" && !slices.ContainsFunc(found, failed) { // the attempt may have ended before the user was known
 		wanted.User = ""
 		page, err := admin.AttemptList.Do(ctx, by, wanted)
 		if err != nil {
@@ -137,7 +138,7 @@ func explain(ctx context.Context, by admin.Caller, q Question, now time.Time) (*
 
 func failed(a attempt.Attempt) bool { return a.Fault != "" }
 
-// wanted is what is looked for.
+// wanted returns the attempts to search for.
 func (q Question) wanted(now time.Time) (w admin.AttemptsWanted, err error) {
 	w = admin.AttemptsWanted{
 		Reference: q.Reference, User: q.Person, Client: q.Client, Address: q.Address, Limit: maxLooked,
@@ -158,7 +159,7 @@ func (q Question) wanted(now time.Time) (w admin.AttemptsWanted, err error) {
 	return w, nil
 }
 
-// What an account is.
+// The state of an account.
 const (
 	active   = "active"
 	disabled = "disabled"
@@ -181,7 +182,7 @@ func account(ctx context.Context, by admin.Caller, person string) (string, error
 	return active, nil
 }
 
-// add puts what was found into an explanation, what failed first.
+// add adds the attempts to an explanation, failed ones first.
 func (e *Explanation) add(found []attempt.Attempt) {
 	slices.SortStableFunc(found, func(a, b attempt.Attempt) int {
 		switch {
@@ -211,7 +212,7 @@ func (e *Explanation) add(found []attempt.Attempt) {
 }
 
 func explainedOf(a attempt.Attempt) Explained {
-	known := a.Person != "" && a.Fault != attempt.SignInRefused // else anyone may have typed the name
+	known := a.Person != "" && a.Fault != attempt.SignInRefused // otherwise anyone may have typed the name
 	out := Explained{
 		Reference: a.Reference, Began: a.StartedAt.UTC(), Ended: a.EndedAt.UTC(), Step: string(a.Last),
 		Fault: string(a.Fault), Whose: string(a.Whose), Next: a.Next, Known: known, Details: a.Text,

@@ -33,7 +33,7 @@ func (r *rig) keep(s attempt.Step) {
 	}
 }
 
-// why asks, and returns the structured answer.
+// why calls the tool, and returns its structured content.
 func (v *visit) why(args map[string]any) (e adminmcp.Explanation) {
 	v.Helper()
 	result := v.call("why", args)
@@ -51,7 +51,8 @@ func (v *visit) why(args map[string]any) (e adminmcp.Explanation) {
 	return e
 }
 
-// TestWhy: OB-11: "Why could Bob not sign in at 15:02?" has an answer for those who may read attempts.
+// TestWhy checks that "Why could Bob not sign in at 15:02?" has an answer for users who may read
+// attempts (OB-11).
 func TestWhy(t *testing.T) {
 	r := newRig(t)
 	at := time.Now().Add(-3 * time.Hour).Truncate(time.Second)

@@ -62,7 +62,7 @@ func newDocument(t *testing.T) *document {
 	return d
 }
 
-// fits checks an answer against the response that the document has for its status.
+// fits checks a response against the description for its status.
 func (d *document) fits(o documented, name string, status int, body []byte) {
 	d.t.Helper()
 	r, ok := o.Responses[fmt.Sprint(status)]
@@ -80,7 +80,7 @@ func (d *document) fits(o documented, name string, status int, body []byte) {
 	}
 }
 
-// resolve makes a schema of the document ready to validate by.
+// resolve prepares a schema of the document for validation.
 func (d *document) resolve(schema any) *jsonschema.Resolved {
 	d.t.Helper()
 	text, err := json.Marshal(map[string]any{"$defs": d.Components.Schemas, "allOf": []any{schema}})
@@ -103,7 +103,7 @@ func (d *document) resolve(schema any) *jsonschema.Resolved {
 	return resolved
 }
 
-// filled is a body with every required member, as its type is.
+// filled returns a body with every required member, each of the right type.
 func filled(o documented) map[string]any {
 	out := map[string]any{}
 	schema := o.RequestBody.Content["application/json"].Schema
@@ -118,7 +118,7 @@ func filled(o documented) map[string]any {
 	return out
 }
 
-// body is filled for an operation, as text.
+// body returns the filled body of an operation as text.
 func (d *document) body(spec admin.Spec) string {
 	d.t.Helper()
 	b, err := json.Marshal(filled(d.Paths[spec.Path][strings.ToLower(spec.Method)]))
@@ -135,7 +135,7 @@ func (d *document) send(r *rig, v admin.Verb, body map[string]any) (status int) 
 	for field, name := range map[string]string{"name": "root", "user": "root"} {
 		path = strings.ReplaceAll(path, "{"+field+"}", name)
 	}
-	for strings.Contains(path, "{") { // any other thing is not there
+	for strings.Contains(path, "{") { // no other object exists
 		before, rest, _ := strings.Cut(path, "{")
 		_, after, _ := strings.Cut(rest, "}")
 		path = before + "none" + after
@@ -157,8 +157,8 @@ func (d *document) send(r *rig, v admin.Verb, body map[string]any) (status int) 
 	return w.Code
 }
 
-// TestAnswersFitTheDescription: OB-10: each operation answers as the document says, and takes the members that
-// the document has, and no null in their place.
+// TestAnswersFitTheDescription checks that each operation responds as the document says (OB-10). It
+// must accept the members of the document, and no null in their place.
 func TestAnswersFitTheDescription(t *testing.T) {
 	r, d := newRig(t), newDocument(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -190,7 +190,7 @@ func TestAnswersFitTheDescription(t *testing.T) {
 				t.Errorf("OB-10: %s with null for %s answers %d, want 400", spec.Name, name, status)
 			}
 		}
-		// What is about root would end the token of the test.
+		// An operation on root would end the test's token.
 		if !strings.Contains(spec.Path, "{name}") && !strings.Contains(spec.Path, "{user}") {
 			d.send(r, v, filled(o))
 		}
@@ -200,7 +200,8 @@ func TestAnswersFitTheDescription(t *testing.T) {
 	}
 }
 
-// stepOf stores an attempt without a difference: a client that asks for a token with a code of nobody.
+// stepOf stores an attempt without a difference: a client that requests a token with an unknown
+// code.
 func stepOf(t *testing.T, store storage.Store) {
 	t.Helper()
 	now := time.Now()

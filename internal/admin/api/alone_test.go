@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestIfMatchRace: of changes that rest on the same ETag one is made, whichever servers they reach (OB-10).
+// TestIfMatchRace checks that only one of several changes with the same ETag is made, even on
+// different servers (OB-10).
 func TestIfMatchRace(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) func() (storage.Store, error){
 		"SQLite": func(t *testing.T) func() (storage.Store, error) {
@@ -73,12 +74,13 @@ func TestIfMatchRace(t *testing.T) {
 	}
 }
 
-// TestBusy: a change of what another server changes for long is refused, and may be made afterwards.
+// TestBusy checks that a change is refused while another server holds the lock, and succeeds
+// afterwards.
 func TestBusy(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
 	r.person("alice", "", "", time.Minute)
-	for i := range 64 { // whichever of them is that of alice
+	for i := range 64 { // one of them is alice's
 		task := "change " + strconv.Itoa(i)
 		if _, err := r.store.Lease(t.Context(), task, "other", r.now, r.now.Add(time.Minute)); err != nil {
 			t.Fatal(err)

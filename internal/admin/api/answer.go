@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// answer is what the caller of an operation gets, but for headers that are about the moment.
+// answer is the response to an operation, without headers that depend on the moment.
 type answer struct {
 	Status int    `json:"status"`
 	Type   string `json:"type,omitempty"` // of the body
@@ -23,10 +23,10 @@ func (a answer) write(w http.ResponseWriter) {
 		h.Set("Content-Type", a.Type)
 	}
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(a.Body) // the client is gone when this fails
+	_, _ = w.Write(a.Body) // fails only if the client is gone
 }
 
-// writeTagged writes what was read, unless the caller has it.
+// writeTagged writes a read result, or 304 if the caller already has it.
 func (a answer) writeTagged(w http.ResponseWriter, r *http.Request, etag string) {
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Set("ETag", etag)

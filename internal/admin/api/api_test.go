@@ -29,7 +29,7 @@ const (
 	root   = issuer + "/api/v1"
 )
 
-// rig is an API whose tokens are made by the test.
+// rig is an API. The test issues its tokens.
 type rig struct {
 	*testing.T
 	mux     *http.ServeMux
@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigOn(t *testing.T, store storage.Store) *rig { return newRigUnder(t, store, make([]byte, 32)) }
 
-// newRigUnder is newRigOn with master keys, the present one first.
+// newRigUnder is newRigOn with the given master keys, the current one first.
 func newRigUnder(t *testing.T, store storage.Store, masters ...[]byte) *rig {
 	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *rig) validate(_ context.Context, c mcpresource.Credential) (*mcpresourc
 	return nil, mcpresource.ErrInvalidToken
 }
 
-// person has a token of a person with a role, who proved who they are some time ago.
+// person creates a user with a role and a token. The user authenticated the given time ago.
 func (r *rig) person(name string, role admin.Role, scopes string, ago time.Duration) {
 	u, err := r.users.Add(r.Context(), users.Account{Name: name, Password: "correct horse battery", Role: role})
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *rig) token(name, subject, client, scopes, claims string) {
 	}
 }
 
-// client has a token of a client that acts for itself.
+// client creates a token of a client that acts for itself.
 func (r *rig) client(c storage.Client, scopes string) {
 	c.CreatedAt = r.now
 	if err := r.store.PutClient(r.Context(), c); err != nil {
@@ -123,7 +123,7 @@ func (r *rig) client(c storage.Client, scopes string) {
 	r.token(c.ID, c.ID, c.ID, scopes, "{}")
 }
 
-// do sends a request; headers are pairs.
+// do sends a request. headers are pairs of name and value.
 func (r *rig) do(token, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	req, w := httptest.NewRequest(method, root+path, strings.NewReader(body)), httptest.NewRecorder()
 	if token != "" {
@@ -139,7 +139,7 @@ func (r *rig) do(token, method, path, body string, headers ...string) *httptest.
 	return w
 }
 
-// is checks the status and, of a refusal, the type of the problem.
+// is checks the status and, for an error, the type of the problem.
 func (r *rig) is(w *httptest.ResponseRecorder, status int, kind string) {
 	r.Helper()
 	var p api.Problem
@@ -152,7 +152,7 @@ func (r *rig) is(w *httptest.ResponseRecorder, status int, kind string) {
 	}
 }
 
-// TestCallers: what a token may do is what its scope and the role of its person or program allow.
+// TestCallers checks the permissions of tokens by scope and by the role of their user or program.
 func TestCallers(t *testing.T) {
 	r := newRig(t)
 	const write, read = "admin:write", "admin:read"
@@ -247,7 +247,7 @@ func TestCallers(t *testing.T) {
 	})
 }
 
-// TestRequests: what is read, and how it is refused.
+// TestRequests checks which requests are accepted, and how others are refused.
 func TestRequests(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -326,7 +326,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// TestETags: a change is made to what its caller has seen.
+// TestETags checks that a change applies only to the state that its caller saw.
 func TestETags(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -343,7 +343,7 @@ func TestETags(t *testing.T) {
 	r.is(r.do("root", "GET", "/users/alice", "", "If-None-Match", seen), 200, "")
 }
 
-// TestEveryOperation: each one is at its path, for an administrator.
+// TestEveryOperation checks that an administrator finds each operation at its path.
 func TestEveryOperation(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)

@@ -19,7 +19,8 @@ const (
 	maxDepth = 100     // of objects and lists in it
 )
 
-// readBody reads a JSON object, or nothing, into a struct, and returns the names of its members.
+// readBody decodes a JSON object, or an empty body, into a struct. It returns the names of the
+// members.
 func readBody(
 	w http.ResponseWriter, r *http.Request, s admin.Spec, in any,
 ) (given map[string]bool, refused *problem) {
@@ -45,7 +46,7 @@ func readBody(
 	}
 	var misfit *json.UnmarshalTypeError
 	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields() // also within lists and objects
+	d.DisallowUnknownFields() // also in nested lists and objects
 	switch err := d.Decode(in); {
 	case errors.As(err, &misfit):
 		return nil, invalid("%s is of another type: see /api/v1%s", misfit.Field, descriptionPath)
@@ -68,7 +69,7 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// unambiguous refuses a body that another reader of JSON might take for another input.
+// unambiguous refuses a body that another JSON parser could read differently.
 func unambiguous(body []byte, known map[string]reflect.StructField) *problem {
 	switch {
 	case !utf8.Valid(body), !json.Valid(body):
@@ -80,20 +81,21 @@ func unambiguous(body []byte, known map[string]reflect.StructField) *problem {
 	return fitting(d, known, "", maxDepth)
 }
 
-// fitting reads an object of valid JSON. It has no names but the known ones, each once and in its own case, and no
-// null where the description of the API has none.
+// fitting reads an object of valid JSON. It permits only the known names, each once and in exact
+// case. It refuses null where the API description does not allow it.
 func fitting(d *json.Decoder, known map[string]reflect.StructField, at string, depth int) *problem {
 	if depth == 0 {
 		return tooDeep()
 	}
-	_, _ = d.Token() // it is valid, here and below
+	_, _ = d.Token() // valid JSON, here and below
 	return membersOf(d, func(name string) (reflect.Type, bool) {
 		f, ok := known[name]
 		return f.Type, ok
 	}, at, depth)
 }
 
-// membersOf reads the members of an object. Of returns the type of a name, nil for any, and whether it is known.
+// membersOf reads the members of an object. of returns the type of a name (nil for any), and
+// whether it is known.
 func membersOf(d *json.Decoder, of func(string) (reflect.Type, bool), at string, depth int) *problem {
 	seen := map[string]bool{}
 	for d.More() {
@@ -116,12 +118,12 @@ func membersOf(d *json.Decoder, of func(string) (reflect.Type, bool), at string,
 	return nil
 }
 
-// fold returns one text for all names that readers without regard to case take for one. The way over capitals covers
-// U+017F and U+212A, which encoding/json reads as "s" and "k".
+// fold maps all names that a case-insensitive parser treats as equal to one text. Folding through
+// upper case covers U+017F and U+212A, which encoding/json reads as "s" and "k".
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// distinct reads a value of valid JSON for a type, nil for one that may be any JSON. A value of another kind is left
-// to the decoder.
+// distinct reads a value of valid JSON for a type, or for any type if t is nil. It leaves values of
+// the wrong kind to the decoder.
 func distinct(d *json.Decoder, t reflect.Type, at string, depth int) *problem {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -154,7 +156,7 @@ func distinct(d *json.Decoder, t reflect.Type, at string, depth int) *problem {
 	return nil
 }
 
-// namesIn returns the names that an object for a type may have, with the types of their values.
+// namesIn returns the names that an object of a type may have, with the types of their values.
 func namesIn(t reflect.Type) func(string) (reflect.Type, bool) {
 	switch {
 	case t != nil && t.Kind() == reflect.Struct && len(fieldsOf(t)) > 0:

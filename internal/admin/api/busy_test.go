@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestBusyDatabase: OB-10: while another process holds the database, a change is refused with 503 and not done,
-// whether its path names a thing or not, with and without a key.
+// TestBusyDatabase checks that a change is refused with 503 and not made while another process
+// locks the database (OB-10). This holds with and without an object in the path, and with and
+// without a key.
 func TestBusyDatabase(t *testing.T) {
 	path := installation.Database(t)
 	store, err := sqlite.Open(t.Context(), path, sqlite.Options{})

@@ -15,22 +15,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Callers finds out for whom a token acts.
+// Callers identifies the holders of tokens.
 type Callers struct {
 	Store storage.Users
-	// Clients finds clients as the token endpoint does: those of the store and of the configuration.
+	// Clients finds clients as the token endpoint does, in the store and in the configuration.
 	Clients interface {
 		Client(ctx context.Context, id string) (storage.Client, error)
 	}
 }
 
-// ErrNoRole: the person or program of a token administers nothing.
+// ErrNoRole is returned if the user or program of a token administers nothing.
 var ErrNoRole = errors.New("api: the caller has no role")
 
-// Actor is who acts by a token for a resource, with the role that they have now. A person's is that of
-// the account. A program is a client of the operator that acts for itself, and that the operator has
-// named the resource for; with admin:write it is an administrator, with admin:read alone an auditor.
-// Helpers of applications, workloads and all others have none: ErrNoRole.
+// Actor returns the holder of a token for a resource, with its current role. A user has the role of
+// the account. A program must be a client that an administrator created for this resource, and that
+// acts for itself. With admin:write it is an administrator, with admin:read alone an auditor. For
+// sub-agents, workloads and all others, Actor returns ErrNoRole.
 func (c Callers) Actor(ctx context.Context, p *mcpresource.Principal, resource string) (admin.Actor, error) {
 	if len(p.Actors()) > 0 {
 		return admin.Actor{}, ErrNoRole
@@ -68,7 +68,7 @@ func (c Callers) program(ctx context.Context, p *mcpresource.Principal, resource
 	return admin.Actor{ClientID: client.ID, Role: role, Program: true}, nil
 }
 
-// provedAt is when the person proved who they are, as the token says; zero when it does not.
+// provedAt returns the authentication time from the token, or the zero time if the token has none.
 func provedAt(p *mcpresource.Principal) time.Time {
 	var claims struct {
 		AuthTime int64 `json:"auth_time"`
@@ -79,14 +79,14 @@ func provedAt(p *mcpresource.Principal) time.Time {
 	return time.Unix(claims.AuthTime, 0)
 }
 
-// caller carries out what the caller of a request may do.
+// caller runs operations with the permissions of the caller of a request.
 type caller struct {
 	admin.Caller
 	actor   admin.Actor
-	release func() // when the request is over
+	release func() // called when the request ends
 }
 
-// authorize finds the caller of a request, who has the scope for an operation.
+// authorize identifies the caller of a request, and checks the scope for an operation.
 func (s *Server) authorize(r *http.Request, spec admin.Spec) (caller, *problem) {
 	token, refused := bearer(r)
 	if refused != nil {
@@ -117,7 +117,7 @@ func (s *Server) authorize(r *http.Request, spec admin.Spec) (caller, *problem) 
 	return s.admit(ctx, p, spec)
 }
 
-// admit counts the request among those of its caller, and looks up what they may do.
+// admit applies the caller's request limits, and looks up the caller's role.
 func (s *Server) admit(ctx context.Context, p *mcpresource.Principal, spec admin.Spec) (caller, *problem) {
 	release, err := s.c.Guard.Admit(ctx, mcpresource.Operation{Method: "tools/call", Name: spec.Name})
 	if limited := (*mcpresource.LimitError)(nil); errors.As(err, &limited) {
@@ -140,10 +140,10 @@ func (s *Server) admit(ctx context.Context, p *mcpresource.Principal, spec admin
 	return caller{s.c.Service.As(actor), actor, release}, nil
 }
 
-// maxToken bounds a token, in bytes.
+// maxToken limits a token, in bytes.
 const maxToken = 16 << 10
 
-// bearer is the token of a request (RFC 6750 §2.1).
+// bearer returns the token of a request (RFC 6750 §2.1).
 func bearer(r *http.Request) (string, *problem) {
 	refused := &problem{
 		kind: kindUnknown, detail: "Send a token of this server: Authorization: Bearer TOKEN.",

@@ -20,14 +20,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// Client has operations carried out by another server. It is an [admin.Caller].
+// Client runs operations on another server. It is an [admin.Caller].
 type Client struct {
 	Root string // the URL of its API
 	// HTTP adds a token with the scopes of the API to each request.
 	HTTP *http.Client
 }
 
-// RemoteError is a problem of another server that is none of those of package admin.
+// RemoteError is a problem of another server that does not correspond to an error of package admin.
 type RemoteError struct{ Problem }
 
 func (e *RemoteError) Error() string {
@@ -37,12 +37,12 @@ func (e *RemoteError) Error() string {
 	return e.Detail
 }
 
-// maxAnswer bounds the answer of the other server, in bytes.
+// maxAnswer limits the response of the other server, in bytes.
 const maxAnswer = 64 << 20
 
-// Call implements [admin.Caller]. Its errors are those of the operation, as far as the problem says
-// them, or a [*RemoteError]. A change has a key, by which it is made once although it may be sent again:
-// when the connection breaks, and then while the server is still busy with it.
+// Call implements [admin.Caller]. It returns the operation's error if the problem identifies it, or
+// a [*RemoteError]. A change has an idempotency key, so it is made once even if it is sent again.
+// Call repeats it if the connection breaks, and while the server is still processing it.
 func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	r, err := c.request(ctx, v.Spec(), reflect.ValueOf(in).Elem())
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	return nil
 }
 
-// proposedBy is the error of an operation that waits for a second administrator.
+// proposedBy returns the error of an operation that waits for a second administrator.
 func proposedBy(body []byte) error {
 	proposed := &admin.ProposedError{}
 	if err := json.Unmarshal(body, &proposed.Proposal); err != nil {
@@ -75,7 +75,7 @@ func proposedBy(body []byte) error {
 	return proposed
 }
 
-// send sends a request, also one that was sent before, and reads the answer.
+// send sends a request, which may have been sent before, and reads the response.
 func (c *Client) send(r *http.Request) (*http.Response, []byte, error) {
 	again := r.Clone(r.Context())
 	if r.GetBody != nil {
@@ -96,7 +96,8 @@ func (c *Client) send(r *http.Request) (*http.Response, []byte, error) {
 	return answer, body, err
 }
 
-// sendAgain sends a request whose connection broke, and waits for a server that is busy with it still.
+// sendAgain repeats a request whose connection broke. It waits while the server is still processing
+// the request.
 func (c *Client) sendAgain(r *http.Request) (answer *http.Response, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), endedAfter)
 	defer cancel()
@@ -112,7 +113,7 @@ func (c *Client) sendAgain(r *http.Request) (answer *http.Response, body []byte,
 	}
 }
 
-// plain is an error without the URL, where it says by itself what went wrong: there was no token.
+// plain removes the URL from an error that is clear without it, such as a missing token.
 func plain(err error) error {
 	var at *url.Error
 	var network net.Error
@@ -122,20 +123,20 @@ func plain(err error) error {
 	return err
 }
 
-// broken reports whether a connection ended before the answer was there.
+// broken reports whether a connection ended before the response.
 func broken(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// running reports whether the server is busy with the same request still.
+// running reports whether the server is still processing the same request.
 func running(answer *http.Response, body []byte) bool {
 	var p Problem
 	return answer.StatusCode == http.StatusConflict && json.Unmarshal(body, &p) == nil &&
 		p.Type == typePrefix+string(kindRunning)
 }
 
-// request puts an input into path, query and body.
+// request encodes an input into path, query and body.
 func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*http.Request, error) {
 	fields, path := fieldsOf(in.Type()), s.Path
 	for _, name := range inPath(s.Path) {
@@ -182,7 +183,7 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 	return r, nil
 }
 
-// notNull is v, or an empty list or map for a nil one, which JSON would have as null.
+// notNull returns v, or an empty list or map instead of a nil one, which JSON would encode as null.
 func notNull(v reflect.Value) reflect.Value {
 	switch {
 	case v.Kind() == reflect.Slice && v.IsNil():
@@ -193,7 +194,7 @@ func notNull(v reflect.Value) reflect.Value {
 	return v
 }
 
-// texts are the reverse of set.
+// texts is the inverse of set.
 func texts(v reflect.Value) (out []string) {
 	if v.Kind() == reflect.Slice {
 		for i := range v.Len() {
@@ -209,7 +210,7 @@ func texts(v reflect.Value) (out []string) {
 	return []string{fmt.Sprint(v.Interface())}
 }
 
-// problemOf is the error that an answer means.
+// problemOf returns the error for an error response.
 func problemOf(answer *http.Response, body []byte) error {
 	p := Problem{Status: answer.StatusCode, Title: http.StatusText(answer.StatusCode)}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
@@ -226,7 +227,7 @@ func problemOf(answer *http.Response, body []byte) error {
 	return &RemoteError{p}
 }
 
-// remote is an error of package admin with the sentence of the other server.
+// remote is an error of package admin with the text of the other server.
 type remote struct {
 	kind error
 	text string

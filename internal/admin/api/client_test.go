@@ -21,7 +21,7 @@ func (p presenting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestClient: an operation does the same by the API of another server (OB-10).
+// TestClient checks that an operation does the same through the API of another server (OB-10).
 func TestClient(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -63,8 +63,9 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestProposals: OB-10: what needs two administrators is answered with 202 and a proposal, which a second
-// person accepts; a retry with the same key has the same proposal.
+// TestProposals checks that an operation that needs two administrators is answered with 202 and a
+// proposal (OB-10). A second administrator can accept it. A retry with the same key returns the
+// same proposal.
 func TestProposals(t *testing.T) {
 	r := newRig(t)
 	r.service.Two = []string{"user disable"}

@@ -15,19 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Credentials are a token for the API, or a client that gets tokens for itself, or what adds the token of
-// a person to requests.
+// Credentials hold one of: a token for the API, a client that gets its own tokens, or a transport
+// that adds a user's token to requests.
 type Credentials struct {
 	Token                  string
 	ClientID, ClientSecret string
-	By                     http.RoundTripper // nil: one of the others
+	By                     http.RoundTripper // nil to use one of the others
 }
 
-// remoteTimeout is how long another server may take for one operation.
+// remoteTimeout limits one operation on another server.
 const remoteTimeout = time.Minute
 
-// Connect returns a client of the server at an issuer. It sends nothing yet. The token goes to that
-// server alone: redirects are not followed. The context is that of the requests for tokens.
+// Connect returns a client of the server at an issuer. It sends nothing yet. The token goes only to
+// that server: redirects are not followed. ctx is used for token requests.
 func Connect(ctx context.Context, issuer string, c Credentials) (*Client, error) {
 	root, err := Root(issuer)
 	if err != nil {
@@ -39,7 +39,7 @@ func Connect(ctx context.Context, issuer string, c Credentials) (*Client, error)
 	}
 	with := *plain
 	if c.By != nil {
-		with.Transport, with.Timeout = c.By, 0 // a person needs longer
+		with.Transport, with.Timeout = c.By, 0 // a user needs longer
 		return &Client{Root: root, HTTP: &with}, nil
 	}
 	with.Transport = &oauth2.Transport{
@@ -48,7 +48,7 @@ func Connect(ctx context.Context, issuer string, c Credentials) (*Client, error)
 	return &Client{Root: root, HTTP: &with}, nil
 }
 
-// Root is the URL of the API of the server at an issuer.
+// Root returns the URL of the API of the server at an issuer.
 func Root(issuer string) (string, error) {
 	u, err := url.Parse(strings.TrimSuffix(issuer, "/"))
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
@@ -70,7 +70,7 @@ func (c Credentials) tokens(ctx context.Context, issuer, root string) oauth2.Tok
 	}).TokenSource(ctx), root}
 }
 
-// clientTokens says in the protocol's own word why there is no token.
+// clientTokens explains a refused token request by the protocol's error code.
 type clientTokens struct {
 	oauth2.TokenSource
 	root string

@@ -1,6 +1,6 @@
-// Package api is the HTTP face of package admin: each operation at its method and path below the root of
-// the API, for our own tokens with the scopes admin:read and admin:write.
+// Package api is the HTTP API of package admin. It serves each operation at its method and path
+// below the root of the API, for our own tokens with the scopes admin:read and admin:write.
 //
-// [Server] serves it, with its description (OpenAPI 3.1), which is made from the operations and their
-// structs. What goes wrong is a problem document (RFC 9457) whose type says what it is.
+// [Server] serves it together with its OpenAPI 3.1 description, which is generated from the
+// operations and their structs. Errors are problem documents (RFC 9457) whose type identifies them.
 package api

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// answerOf is the output of an operation, with the ETag of what was read, "" for changes.
+// answerOf returns the response with the output of an operation. The ETag is "" for changes.
 func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
 	body, err := json.Marshal(out.Interface())
 	if err != nil {
@@ -25,7 +25,8 @@ func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
 	return answer{Status: http.StatusOK, Type: "application/json", Body: body}, etag, nil
 }
 
-// proposalAnswer is what waits for a second administrator (RFC 9110 §15.3.3).
+// proposalAnswer returns the response for an operation that waits for a second administrator (RFC
+// 9110 §15.3.3).
 func proposalAnswer(p admin.Proposal) (answer, string, *problem) {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -34,19 +35,19 @@ func proposalAnswer(p admin.Proposal) (answer, string, *problem) {
 	return answer{Status: http.StatusAccepted, Type: "application/json", Body: body}, "", nil
 }
 
-// etagOf is a strong entity tag.
+// etagOf returns a strong entity tag.
 func etagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
 }
 
-// conditions are those under which a caller wants a change.
+// conditions are the preconditions of a change.
 type conditions struct{ match string }
 
 func conditionsOf(r *http.Request) conditions { return conditions{r.Header.Get("If-Match")} }
 
-// precondition compares If-Match with the thing that the path of a change is about, as it is now
-// (RFC 9110 §13.1.1).
+// precondition compares If-Match with the current state of the object in the path of a change (RFC
+// 9110 §13.1.1).
 func (o operation) precondition(ctx context.Context, by caller, c conditions, in reflect.Value) *problem {
 	thing, about := admin.Shown(o.verb, in.Elem())
 	if thing == nil {

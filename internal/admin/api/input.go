@@ -62,7 +62,7 @@ func invalid(format string, args ...any) *problem {
 	return &problem{kind: kindInvalid, detail: fmt.Sprintf(format, args...)}
 }
 
-// fieldsOf are the fields of a struct by their JSON names, with those of embedded structs.
+// fieldsOf returns the fields of a struct by JSON name, including those of embedded structs.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -74,7 +74,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	return out
 }
 
-// inPath are the fields that a path names.
+// inPath returns the parameters of a path.
 func inPath(path string) (out []string) {
 	for _, segment := range strings.Split(path, "/") {
 		if strings.HasPrefix(segment, "{") {
@@ -84,7 +84,7 @@ func inPath(path string) (out []string) {
 	return out
 }
 
-// set reads a field from texts: one, but for a list.
+// set parses a field from one text, or from several for a list.
 func set(to reflect.Value, texts []string) error {
 	if to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.String {
 		list := reflect.MakeSlice(to.Type(), len(texts), len(texts))

@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestBusyInTheMiddle: OB-10, A-L7: each operation is refused with 503 and the time to try again when the database
-// gets busy at any of its verbs, and never with 500. With a key, a change that may have been done in part is not
-// carried out a second time.
+// TestBusyInTheMiddle checks that each operation responds with 503 and Retry-After, and never with
+// 500, if the database becomes busy at any of its store calls (OB-10, A-L7). With a key, a change
+// that may be partly done is not made again.
 func TestBusyInTheMiddle(t *testing.T) {
 	store := &storagetest.Failing{Store: installation.Store(t)}
 	r, d := newRigOn(t, store), newDocument(t)
@@ -31,7 +31,7 @@ func TestBusyInTheMiddle(t *testing.T) {
 				if verb == "Lease" {
 					leases++
 				}
-				givenUp := verb == "Lease" && leases > 1 // else the next request would wait for it
+				givenUp := verb == "Lease" && leases > 1 // otherwise the next request would wait for it
 				if calls++; calls > n && !givenUp {
 					hit = verb
 					return fmt.Errorf("%w: of the test", storage.ErrBusy)
@@ -78,7 +78,7 @@ func TestBusyInTheMiddle(t *testing.T) {
 	}
 }
 
-// bodyFor is a body with which an operation gets far.
+// bodyFor returns a body with which an operation runs to its end.
 func bodyFor(d *document, spec admin.Spec, n int) string {
 	switch spec.Name {
 	case "user add":

@@ -16,19 +16,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The bounds of what is kept for requests with an Idempotency-Key.
+// The limits for requests with an Idempotency-Key.
 const (
 	maxKey   = 255 // of a key, in bytes
 	maxKeyed = 10_000
-	maxKept  = 1 << 20 // of an answer that is kept, in bytes
+	maxKept  = 1 << 20 // of a stored response, in bytes
 	keptFor  = 24 * time.Hour
-	// runsFor is how long such a request may run, also when its caller has gone; endedAfter is when it has
-	// ended, be it with the process that carried it out.
+	// runsFor is how long such a request may run, even if its caller is gone. After endedAfter it
+	// has ended, even if its process was killed.
 	runsFor    = time.Minute
 	endedAfter = runsFor + 15*time.Second
 )
 
-// The purposes for which the master key is used.
+// The purposes of keys derived from the master key.
 const (
 	purposeAnswer = "answer of the API"
 	purposeInput  = "input of the API"
@@ -36,7 +36,7 @@ const (
 
 const replayedHeader = "Idempotency-Replayed"
 
-// keyOf is the key that the caller of a change has chosen for it, "" for none.
+// keyOf returns the caller's Idempotency-Key for a change, or "".
 func keyOf(r *http.Request, s admin.Spec) (string, *problem) {
 	given := r.Header.Values("Idempotency-Key")
 	if !s.Changes() || len(given) == 0 {
@@ -50,7 +50,7 @@ func keyOf(r *http.Request, s admin.Spec) (string, *problem) {
 	return key, nil
 }
 
-// serveOnce serves a change that its caller may send again.
+// serveOnce serves a change with an Idempotency-Key.
 func (o operation) serveOnce(w http.ResponseWriter, r *http.Request, by caller, key string, in reflect.Value) {
 	answer, replayed, refused := o.once(r.Context(), by, key, conditionsOf(r), in)
 	if refused != nil {
@@ -63,12 +63,12 @@ func (o operation) serveOnce(w http.ResponseWriter, r *http.Request, by caller, 
 	answer.write(w)
 }
 
-// once has the operation carried out if the request is the first of its key, and else returns the answer
-// to that one.
+// once runs the operation for the first request with a key, and returns the stored response for
+// later ones.
 func (o operation) once(
 	ctx context.Context, by caller, key string, c conditions, in reflect.Value,
 ) (a answer, replayed bool, refused *problem) {
-	// An answer that is kept is for one who may still do it.
+	// Only a caller who may still run the operation gets the stored response.
 	if err := o.c.Service.Permits(by.actor, o.verb.Spec()); err != nil {
 		return answer{}, false, o.explain(ctx, err)
 	}
@@ -90,14 +90,15 @@ func (o operation) once(
 		a, refused := o.repeated(stored, digests, now)
 		return a, true, refused
 	}
-	// Its caller may have gone, and will ask what became of it.
+	// The caller may be gone, and may ask for the result later.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), runsFor)
 	defer cancel()
 	a, _, refused = o.call(ctx, by, c, in)
 	return a, false, o.settle(ctx, r.Key, a, refused)
 }
 
-// keyed is a request under its key, with the digests of its input: the first under the master key of now.
+// keyed returns a request under its key, with the digests of its input. The first digest uses the
+// current master key.
 func (o operation) keyed(
 	a admin.Actor, key string, c conditions, in reflect.Value,
 ) (r storage.KeyedRequest, digests [][]byte, err error) {
@@ -105,8 +106,8 @@ func (o operation) keyed(
 	if err != nil {
 		return r, nil, err
 	}
-	// The path is in the input. A password may be, too, so that a plain digest would let who has the
-	// database try passwords.
+	// The input includes the path. It may contain a password: with a plain digest, anyone with the
+	// database could try passwords.
 	input, err := json.Marshal([]any{o.verb.Spec().Name, c.match, in.Interface()})
 	if err != nil {
 		return r, nil, err
@@ -121,7 +122,7 @@ func (o operation) keyed(
 	}, digests, nil
 }
 
-// repeated answers a request whose key was used before.
+// repeated returns the response for a key that was used before.
 func (o operation) repeated(stored storage.KeyedRequest, digests [][]byte, now time.Time) (answer, *problem) {
 	same := false
 	for _, d := range digests {
@@ -129,7 +130,7 @@ func (o operation) repeated(stored storage.KeyedRequest, digests [][]byte, now t
 	}
 	text, err := o.c.Ring.Open(purposeAnswer, stored.Sealed, stored.Key[:])
 	switch {
-	case !same && stored.Sealed != nil && err != nil: // the digest is one under that master key, too
+	case !same && stored.Sealed != nil && err != nil: // the digest was also made under the old master key
 		return answer{}, &problem{
 			kind: kindUnreadable, detail: "The first request with this key was answered under a master key that this server " +
 				"does not have any more. Look at what there is, and send a new request with another key.",
@@ -152,8 +153,9 @@ func (o operation) repeated(stored storage.KeyedRequest, digests [][]byte, now t
 	return kept, nil
 }
 
-// settle keeps how a request has ended. What was refused before anything was done may be tried again
-// under the key; a fault is not kept, and whether something was done before it is not known.
+// settle stores the result of a request. A request that was refused before anything was done can be
+// repeated under the same key. An internal error is not stored, because it is unknown whether
+// something was done.
 func (o operation) settle(ctx context.Context, key storage.Hash, a answer, refused *problem) *problem {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endedAfter-runsFor)
 	defer cancel()
@@ -175,7 +177,7 @@ func (o operation) settle(ctx context.Context, key storage.Hash, a answer, refus
 	return refused
 }
 
-// note logs what could not be kept: the request that is repeated will not be carried out again.
+// note logs a result that could not be stored. A repeated request is not run again.
 func (o operation) note(ctx context.Context, err error) {
 	if err != nil {
 		o.c.Log.ErrorContext(ctx, "the answer to a request with a key was not kept", "error", err)

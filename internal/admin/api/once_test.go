@@ -19,13 +19,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// watched are the requests with keys, which a test can look at and hold up.
+// watched is a store of requests with keys that a test can inspect and delay.
 type watched struct {
 	storage.KeyedRequests
 	mu     sync.Mutex
 	last   storage.KeyedRequest
 	sealed []byte
-	ended  func() error // instead of keeping an answer; nil: it is kept
+	ended  func() error // replaces storing the response; nil to store it
 }
 
 func (w *watched) BeginKeyed(
@@ -49,7 +49,7 @@ func (w *watched) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte)
 	return w.KeyedRequests.EndKeyed(ctx, key, sealed)
 }
 
-// TestOnce: a change with a key is carried out once (OB-10).
+// TestOnce checks that a change with a key is made once (OB-10).
 func TestOnce(t *testing.T) {
 	const invite = "/users/eve/invitation"
 	base := newRig(t)
@@ -183,8 +183,9 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// TestOnceAfterRotation: an answer outlives the rotation of the master key as long as the old one is there,
-// and then is said to be unreadable: the key was not used for another request (OB-10).
+// TestOnceAfterRotation checks that a stored response outlives a rotation of the master key while
+// the old key is available (OB-10). Afterwards it is reported as unreadable, not as a key reused
+// for another request.
 func TestOnceAfterRotation(t *testing.T) {
 	const invite = "/users/eve/invitation"
 	old, present := make([]byte, 32), bytes.Repeat([]byte{1}, 32)
@@ -202,7 +203,8 @@ func TestOnceAfterRotation(t *testing.T) {
 	after.is(after.do("root", "POST", invite, "{}", "Idempotency-Key", "b"), 200, "")
 }
 
-// TestOnceAtOnce: of requests with one key that come at the same time one is carried out (OB-10).
+// TestOnceAtOnce checks that only one of several simultaneous requests with the same key runs
+// (OB-10).
 func TestOnceAtOnce(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -227,11 +229,12 @@ func TestOnceAtOnce(t *testing.T) {
 	}
 }
 
-// TestClientRetries: a change of the client is made once, also when the connection breaks (OB-10).
+// TestClientRetries checks that a change of the client is made once, even if the connection breaks
+// (OB-10).
 func TestClientRetries(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
-	var mu sync.Mutex // guards keys: a request is answered by two connections
+	var mu sync.Mutex // guards keys: one request uses two connections
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		mu.Lock()

@@ -12,7 +12,7 @@ import (
 // object is a JSON object of the description.
 type object = map[string]any
 
-// Describe is the description of the API at a root (OpenAPI 3.1), for generators of clients.
+// Describe returns the OpenAPI 3.1 description of the API at a root, for client generators.
 func Describe(root string) any {
 	issuer := strings.TrimSuffix(root, "/api/v1")
 	s := newSchemas("#/components/schemas/", false)
@@ -68,7 +68,7 @@ func tags() (out []any) {
 	return out
 }
 
-// describe is one operation.
+// describe returns the description of one operation.
 func describe(v admin.Verb, s *schemas) object {
 	spec := v.Spec()
 	out := object{
@@ -103,7 +103,7 @@ func describe(v admin.Verb, s *schemas) object {
 
 func jsonContent(schema any) object { return object{"application/json": object{"schema": schema}} }
 
-// parameters are those of the path, and of a GET the query.
+// parameters returns the path parameters and, for a GET, the query parameters.
 func parameters(v admin.Verb, s *schemas) (out []any) {
 	spec, fields := v.Spec(), fieldsOf(v.Input())
 	path := inPath(spec.Path)
@@ -132,7 +132,7 @@ func parameters(v admin.Verb, s *schemas) (out []any) {
 	return out
 }
 
-// operationID is the name of an operation as one word: userSetRole.
+// operationID returns the name of an operation as one word: userSetRole.
 func operationID(name string) string {
 	words := strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' })
 	for i := 1; i < len(words); i++ {

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// TestDescription: the description has every operation, and all that it refers to.
+// TestDescription checks that the description contains every operation, and that its references
+// resolve.
 func TestDescription(t *testing.T) {
 	r := newRig(t)
 	w := r.do("", "GET", "/openapi.json", "")
@@ -41,8 +42,8 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestAGeneratorAcceptsTheDescription: OB-10: openapi-typescript makes a client's types of it, and the
-// compiler of TypeScript takes them.
+// TestAGeneratorAcceptsTheDescription checks that openapi-typescript generates types that the
+// TypeScript compiler accepts (OB-10).
 func TestAGeneratorAcceptsTheDescription(t *testing.T) {
 	dir := t.TempDir()
 	doc, err := json.Marshal(api.Describe(root))

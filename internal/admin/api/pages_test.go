@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 )
 
-// described is what the page needs of the OpenAPI description.
+// described is the part of the OpenAPI description that the page shows.
 type described struct {
 	Paths      map[string]map[string]operation `json:"paths"`
 	Components struct {
@@ -58,7 +58,8 @@ type schema struct {
 	Required    []string          `json:"required"`
 }
 
-// TestPage: DL-05: the page about the HTTP API is its OpenAPI description, and so is the file beside it.
+// TestPage checks that the page about the HTTP API and the file beside it match the OpenAPI
+// description (DL-05).
 func TestPage(t *testing.T) {
 	const refresh = "go test ./internal/admin/api -run TestPage"
 	text, err := json.MarshalIndent(api.Describe("https://auth.example.com/api/v1"), "", "  ")
@@ -116,7 +117,8 @@ func page(t *testing.T, d described, refresh string) string {
 	return b.String()
 }
 
-// inputs is a table of what an operation takes. Headers are the same for all, and on the page about the API.
+// inputs writes a table of an operation's parameters. It omits headers, which are the same for all
+// operations and described on the page about the API.
 func inputs(b *strings.Builder, op operation) {
 	rows := ""
 	for _, p := range op.Parameters {
@@ -153,7 +155,7 @@ func meaning(description string, required bool) string {
 	return text
 }
 
-// kind is the type of a schema in words, with a link to one that has a name.
+// kind describes the type of a schema, with a link to a named one.
 func kind(s schema) string {
 	switch {
 	case s.Ref != "":

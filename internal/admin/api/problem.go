@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// kind is what went wrong, as programs tell it apart: the last part of the type of a problem.
+// kind identifies a problem for programs: the last part of its type.
 type kind string
 
 // The kinds of problems.
@@ -38,7 +38,7 @@ const (
 	kindUnkept      kind = "unkept"
 )
 
-// kinds are the status and the title of each.
+// kinds maps each kind to its status and title.
 var kinds = map[kind]struct {
 	status int
 	title  string
@@ -64,7 +64,7 @@ var kinds = map[kind]struct {
 	kindUnavailable: {http.StatusServiceUnavailable, "The server cannot tell now"},
 }
 
-// typePrefix begins the type of each problem.
+// typePrefix starts the type of each problem.
 const typePrefix = "urn:mcp-authd:problem:"
 
 // Problem is a problem document (RFC 9457).
@@ -75,16 +75,17 @@ type Problem struct {
 	Detail string `json:"detail,omitempty" jsonschema:"what happened here, and what to do"`
 }
 
-// problem is one on its way out.
+// problem is a problem before it is written.
 type problem struct {
 	kind      kind
 	detail    string
-	challenge *oauth.BearerChallenge // nil: none
-	after     time.Duration          // when to try again; 0: not said
+	challenge *oauth.BearerChallenge // nil for none
+	after     time.Duration          // when to retry; 0 for unknown
 	partly    bool                   // something may have been done
 }
 
-// untouched reports whether it was refused before anything was done, for a reason that may pass.
+// untouched reports whether the request was refused for a temporary reason, before anything was
+// done.
 func (p problem) untouched() bool {
 	if p.partly {
 		return false
@@ -96,13 +97,13 @@ func (p problem) untouched() bool {
 	return false
 }
 
-// answer is the problem as it is written, without its headers.
+// answer returns the problem as a response, without its headers.
 func (p problem) answer() answer {
 	k := kinds[p.kind]
 	doc := Problem{Type: typePrefix + string(p.kind), Title: k.title, Status: k.status, Detail: p.detail}
 	body, err := json.Marshal(doc)
 	if err != nil {
-		panic("api: " + err.Error()) // texts and a number are always JSON
+		panic("api: " + err.Error()) // strings and a number always encode
 	}
 	return answer{Status: k.status, Type: "application/problem+json", Body: append(body, '\n')}
 }
@@ -114,12 +115,13 @@ func write(w http.ResponseWriter, p problem) {
 	p.answer().write(w)
 }
 
-// auditAway is when to try again while the audit log or the database takes nothing.
+// auditAway is the retry delay while the audit log or the database accepts no writes.
 const auditAway = 5 * time.Second
 
 const databaseBusy = "Nothing was done, because the database is busy. Try again later."
 
-// explain makes a problem of the error of an operation, and false when it is a fault of ours.
+// explain returns the problem for the error of an operation. It returns false for an internal
+// error.
 func explain(err error) (*problem, bool) {
 	var stale *admin.StaleError
 	if errors.As(err, &stale) {
@@ -134,7 +136,7 @@ func explain(err error) (*problem, bool) {
 	if errors.Is(err, admin.ErrInterrupted) {
 		return &problem{kind: kindUnavailable, detail: err.Error(), after: auditAway, partly: true}, true
 	}
-	if errors.Is(err, storage.ErrBusy) { // outside of an operation, which does nothing without an answer of the store
+	if errors.Is(err, storage.ErrBusy) { // outside an operation: without the store, nothing was changed
 		return &problem{kind: kindUnavailable, detail: databaseBusy, after: auditAway}, true
 	}
 	for _, known := range []struct {

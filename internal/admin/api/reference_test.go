@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/api.md")
 
-// TestReference: the table of operations is that of the code (OB-10).
+// TestReference checks the table of operations in the docs against the code (OB-10).
 func TestReference(t *testing.T) {
 	const file, begin, end = "../../../docs/api.md", "<!-- operations -->\n", "<!-- /operations -->"
 	old, err := os.ReadFile(file)

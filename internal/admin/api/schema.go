@@ -20,20 +20,20 @@ var (
 	textType     = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// schemas are the schemas of the structs that have a name.
+// schemas collects the schemas of named structs.
 type schemas struct {
 	byName object
 	types  map[string]reflect.Type // the struct of each name
-	at     string                  // where they are in the document, as a reference to one begins
-	nulls  bool                    // what is nil in Go may be null
+	at     string                  // the prefix of references to them
+	nulls  bool                    // values that are nil in Go may be null
 }
 
 func newSchemas(at string, nulls bool) *schemas {
 	return &schemas{byName: object{}, types: map[string]reflect.Type{}, at: at, nulls: nulls}
 }
 
-// Schema is the JSON Schema of a struct by itself, for the tools of an MCP server: of an input, which has
-// no other members than its fields, or of an output.
+// Schema returns the JSON Schema of a struct for the tools of an MCP server. The schema of an input
+// permits no other members than its fields.
 func Schema(t reflect.Type, input bool) map[string]any {
 	s := newSchemas("#/$defs/", !input)
 	out := s.object(t, nil)
@@ -46,7 +46,7 @@ func Schema(t reflect.Type, input bool) map[string]any {
 	return out
 }
 
-// of is the schema of a type, as encoding/json writes it: a reference for a struct with a name.
+// of returns the schema of a type as encoding/json writes it: for a named struct, a reference.
 func (s *schemas) of(t reflect.Type) object {
 	switch {
 	case t == timeType:
@@ -84,8 +84,8 @@ func (s *schemas) of(t reflect.Type) object {
 	return object{}
 }
 
-// named refers to the schema of a struct. Two structs of one name are a mistake of ours: callers would be
-// told that one is the other.
+// named returns a reference to the schema of a struct. It panics if two structs have the same name,
+// because callers would confuse them.
 func (s *schemas) named(t reflect.Type) object {
 	name := typeName(t)
 	if name == "" {
@@ -95,7 +95,7 @@ func (s *schemas) named(t reflect.Type) object {
 	switch {
 	case !ok:
 		s.types[name] = t
-		s.byName[name] = object{} // for one that refers to itself
+		s.byName[name] = object{} // in case it refers to itself
 		s.byName[name] = s.object(t, nil)
 	case known != t:
 		panic(fmt.Sprintf("api: the schemas of %s and %s would have one name, %s", known, t, name))
@@ -110,7 +110,7 @@ func (s *schemas) orNull(kind string) any {
 	return kind
 }
 
-// typeName is the name of a struct; a page is named for its items.
+// typeName returns the name of a struct. A page is named after its items.
 func typeName(t reflect.Type) string {
 	outer, inner, generic := strings.Cut(t.Name(), "[")
 	if generic {
@@ -123,7 +123,7 @@ func typeName(t reflect.Type) string {
 	return strings.ToUpper(outer[:1]) + outer[1:]
 }
 
-// object is the schema of a struct without some of its fields.
+// object returns the schema of a struct, leaving out some of its fields.
 func (s *schemas) object(t reflect.Type, without []string) object {
 	properties, required := object{}, []string{}
 	fields := fieldsOf(t)
@@ -144,7 +144,7 @@ func (s *schemas) object(t reflect.Type, without []string) object {
 	return out
 }
 
-// names are the names of the fields of a struct, in their order.
+// names returns the names of the fields of a struct, in order.
 func (s *schemas) names(t reflect.Type) (out []string) {
 	fields := fieldsOf(t)
 	for _, f := range reflect.VisibleFields(t) {

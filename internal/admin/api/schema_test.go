@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestTwoTypesOfOneName: OB-10: two structs of one name do not have one schema, in which callers would
-// take one for the other.
+// TestTwoTypesOfOneName checks that two structs with the same name do not share a schema, because
+// callers would confuse them (OB-10).
 func TestTwoTypesOfOneName(t *testing.T) {
 	type both struct {
 		One   admin.Client   `json:"one"`

@@ -21,10 +21,10 @@ import (
 // The scopes of the API.
 const (
 	ScopeRead  = "admin:read"
-	ScopeWrite = "admin:write" // with it comes ScopeRead
+	ScopeWrite = "admin:write" // includes ScopeRead
 )
 
-// Resource is a face of the administration as a resource of the authorization server: of this API, or
+// Resource describes an administrative API as a resource of the authorization server: this API, or
 // another one with the same scopes.
 func Resource(uri, name string) storage.Resource {
 	return storage.Resource{URI: uri, Name: name, Own: true, Scopes: []storage.ScopeText{
@@ -39,18 +39,18 @@ func Resource(uri, name string) storage.Resource {
 	}}
 }
 
-// Rules is what a guard before such a resource asks for.
+// Rules returns the rules of a guard in front of such a resource.
 func Rules() *mcpresource.Rules {
 	return &mcpresource.Rules{Base: []string{ScopeRead}, Implies: map[string][]string{ScopeWrite: {ScopeRead}}}
 }
 
-// Config is what the server needs.
+// Config configures the server.
 type Config struct {
 	Root    string // the URL of the API, which is the resource of its tokens
 	Service *admin.Service
 	Callers Callers
-	Guard   *mcpresource.Guard // of Root, with Rules
-	// Requests are those with an Idempotency-Key; Ring seals their answers.
+	Guard   *mcpresource.Guard // for Root, with Rules
+	// Requests stores requests with an Idempotency-Key. Ring encrypts their responses.
 	Requests storage.KeyedRequests
 	Ring     *secrets.Ring
 	Log      *slog.Logger
@@ -59,7 +59,7 @@ type Config struct {
 // Server serves the operations.
 type Server struct {
 	c           Config
-	mux         *http.ServeMux // paths below the root
+	mux         *http.ServeMux // paths relative to the root
 	description func() ([]byte, error)
 }
 
@@ -95,22 +95,22 @@ const descriptionPath = "/openapi.json"
 
 func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 	body, err := s.description()
-	if err != nil { // no test of the description passes then
+	if err != nil { // tests of the description would fail
 		s.c.Log.Error("the description of the API cannot be written", "error", err)
 		write(w, problem{kind: kindFault, detail: "The description cannot be written."})
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "public, max-age=300")
-	_, _ = w.Write(body) // the client is gone when this fails
+	_, _ = w.Write(body) // fails only if the client is gone
 }
 
-// NoOperation answers for a path without an operation.
+// NoOperation answers a request for a path without an operation.
 func NoOperation(w http.ResponseWriter) {
 	write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: /api/v1" + descriptionPath})
 }
 
-// unknown answers for paths without an operation, and for methods that a path does not have.
+// unknown answers requests for unknown paths and for unsupported methods.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
@@ -132,7 +132,7 @@ type operation struct {
 	verb admin.Verb
 }
 
-// ServeHTTP reads the caller and the input, has the operation carried out, and writes its output.
+// ServeHTTP identifies the caller, parses the input, runs the operation, and writes its output.
 func (o operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	by, refused := o.authorize(r, o.verb.Spec())
 	if refused != nil {
@@ -168,7 +168,7 @@ func (o operation) serve(w http.ResponseWriter, r *http.Request, by caller, in r
 	}
 }
 
-// call has the operation carried out, unless the thing is not as the caller has seen it.
+// call runs the operation, unless the object has changed since the caller saw it.
 func (o operation) call(
 	ctx context.Context, by caller, c conditions, in reflect.Value,
 ) (a answer, etag string, refused *problem) {
@@ -178,7 +178,7 @@ func (o operation) call(
 	if c.match == "" {
 		err = do(ctx)
 	} else {
-		// Nothing changes the thing between the two.
+		// The lock prevents changes between the check and the operation.
 		thing := o.c.Service.Thing(ctx, o.verb.Spec(), in.Interface())
 		err = o.c.Service.Alone(ctx, thing, func(ctx context.Context) error {
 			if refused = o.precondition(ctx, by, c, in); refused != nil {
@@ -199,7 +199,7 @@ func (o operation) call(
 	return answerOf(o.verb, out.Elem())
 }
 
-// explain makes a problem of the error of an operation. Faults are in the log alone.
+// explain returns the problem for the error of an operation. Internal errors are only logged.
 func (s *Server) explain(ctx context.Context, err error) *problem {
 	p, known := explain(err)
 	if !known && ctx.Err() == nil {
@@ -208,7 +208,7 @@ func (s *Server) explain(ctx context.Context, err error) *problem {
 	return p
 }
 
-// refuse writes a problem, with the challenge that tells a client how to get over it.
+// refuse writes a problem, with the challenge that tells a client how to proceed.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 	if p.challenge != nil {
 		p.challenge.ResourceMetadata = s.c.Guard.MetadataURL()
@@ -217,7 +217,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 	write(w, *p)
 }
 
-// scopeFor is the scope that an operation needs.
+// scopeFor returns the scope that an operation needs.
 func scopeFor(s admin.Spec) oauth.Scopes {
 	if s.Changes() {
 		return oauth.Scopes{ScopeWrite}

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 )
 
-// TestRoleAgainstTheThing: EN-06: over HTTP, support cannot act on an account with a role, and a refusal uses
-// no proposal up.
+// TestRoleAgainstTheThing checks that support cannot act on an account with a role over HTTP, and
+// that a refusal leaves the proposal open (EN-06).
 func TestRoleAgainstTheThing(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
@@ -39,7 +39,8 @@ func TestRoleAgainstTheThing(t *testing.T) {
 	}
 }
 
-// TestProposalsAboutNothingYet: EN-07: things that do not exist yet can be proposed over HTTP and by --remote.
+// TestProposalsAboutNothingYet checks that operations on objects that do not exist yet can be
+// proposed over HTTP and with --remote (EN-07).
 func TestProposalsAboutNothingYet(t *testing.T) {
 	r := newRig(t)
 	r.service.Two = []string{"user invite", "user links withdraw"}

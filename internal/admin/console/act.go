@@ -18,19 +18,19 @@ import (
 
 const purposeAct = "act"
 
-// actState is what the form of an act carries along: whose it is, and what of which thing. Its nonce is
-// the same as long as the form comes back because nothing was done.
+// actState is the hidden state of the form of an operation: the user, the operation and its object.
+// Its nonce stays the same while the form is shown again without a change.
 type actState struct {
 	UserID  string     `json:"u"`
 	Name    string     `json:"n"`
 	Subject url.Values `json:"s"`
-	Account string     `json:"a,omitempty"` // the id of the account that was shown as the subject
+	Account string     `json:"a,omitempty"` // the ID of the account that was shown
 	Nonce   string     `json:"o"`
-	Shown   url.Values `json:"f,omitempty"` // fields that the page has shown and no person fills in
+	Shown   url.Values `json:"f,omitempty"` // fields that the page shows but the user does not fill in
 }
 
-// given is the subject as the operation gets it: an account by its id. Another account may have the name
-// when the form is sent.
+// given returns the object as input of the operation. An account is given by ID, because another
+// account may have its name by the time the form is sent.
 func (s actState) given() url.Values {
 	out := maps.Clone(s.Subject)
 	maps.Copy(out, s.Shown)
@@ -40,7 +40,7 @@ func (s actState) given() url.Values {
 	return out
 }
 
-// stateOf is what the form of an act about a subject carries along.
+// stateOf returns the hidden state of the form for an operation on an object.
 func (v *view) stateOf(verb admin.Verb, subject url.Values) (actState, error) {
 	s := verb.Spec()
 	state := actState{UserID: v.visit.User.ID, Name: s.Name, Subject: subject, Nonce: secrets.Token("")}
@@ -56,9 +56,9 @@ func (v *view) stateOf(verb admin.Verb, subject url.Values) (actState, error) {
 	return state, err
 }
 
-// ask shows the form of an operation that changes something. What needs a fresh proof asks for that
-// first, so that the answer is not lost on the way. The address says what it is about, and fills in
-// nothing else: a link that somebody was sent chooses no role for them.
+// ask shows the form of an operation that changes something. If the operation requires a recent
+// authentication, that comes first, so that no input is lost. The address selects the object and
+// fills in nothing else: a link from somebody else must not choose a role.
 func (v *view) ask(verb admin.Verb) {
 	if err := v.permit(verb, subjectOf(verb, v.r.URL.Query())); err != nil {
 		v.failed(err)
@@ -84,7 +84,7 @@ func (v *view) ask(verb admin.Verb) {
 	v.form(http.StatusOK, verb, state, given, "")
 }
 
-// asIs fills a form with what a thing has now.
+// asIs fills a form with the current values of an object.
 func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 	one, ok := v.verbs[verb.Spec().Noun()+" show"]
 	if !ok || len(subject) == 0 || missing(one, subject) {
@@ -96,7 +96,7 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 	}
 	out, err := v.call(one, in)
 	if err != nil {
-		return // the act itself will say
+		return // the operation reports the error
 	}
 	for _, m := range members(out) {
 		if given.Has(m.name) || m.value.IsZero() {
@@ -114,7 +114,7 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 	}
 }
 
-// form shows the form of an act, after one that came to nothing with its problem.
+// form shows the form of an operation, with the problem if the operation failed.
 func (v *view) form(status int, verb admin.Verb, state actState, given url.Values, problem string) {
 	s, subject := verb.Spec(), state.Subject
 	n := nounOf(s.Name)
@@ -141,9 +141,9 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 	})
 }
 
-// back is the page from which an act began.
+// back returns the page where an operation started.
 func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
-	if slices.Contains(n.early, s.Name) { // there may be no account yet, but a list of what was made for it
+	if slices.Contains(n.early, s.Name) { // the account may not exist yet, but the list of its links does
 		return v.url(s.Name[:strings.LastIndex(s.Name, " ")], nil)
 	}
 	if list := n.backs[s.Name]; list != "" && v.may(list) {
@@ -161,7 +161,8 @@ func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
 	return v.visitors.Path(Root)
 }
 
-// act carries an operation out for whom and what its form was made: once, where it changes something.
+// act runs an operation for the user and object that its form was made for. An operation that
+// changes something runs once.
 func (v *view) act(verb admin.Verb) {
 	var state actState
 	posted, ok := v.visitors.Open(v.w, v.r, purposeAct, &state)
@@ -188,7 +189,7 @@ func (v *view) act(verb admin.Verb) {
 	if !first {
 		return
 	}
-	// The browser may have gone, as it does when a person clicks twice.
+	// The browser may have closed the connection, as it does after a double click.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.r.Context()), runsFor)
 	defer cancel()
 	v.r = v.r.WithContext(ctx)
@@ -197,7 +198,8 @@ func (v *view) act(verb admin.Verb) {
 	v.came(verb, state, posted, out, err)
 }
 
-// came shows what an act came to. The form of one that was refused is there again, as it was filled in.
+// came shows the result of an operation. If it was refused, it shows the form again as it was
+// filled in.
 func (v *view) came(verb admin.Verb, state actState, posted url.Values, out reflect.Value, err error) {
 	status, told := statusOf(err)
 	switch {
@@ -216,8 +218,8 @@ func (v *view) came(verb admin.Verb, state actState, posted url.Values, out refl
 var errOther = oauth.NewError(oauth.AccessDenied,
 	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
 
-// did says what an act came to: by a redirect, so that loading the page again does not do it again, or
-// at once where it returns a secret, which is shown once.
+// did shows a successful result. It redirects, so that reloading the page does not repeat the
+// operation. If the result contains a secret, which is shown once, it writes the page directly.
 func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
@@ -247,7 +249,7 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	http.Redirect(v.w, v.r, to+sep+"done="+url.QueryEscape(sealed), http.StatusSeeOther)
 }
 
-// leads is the page to which an act leads that was carried out.
+// leads returns the page to show after a successful operation.
 func (v *view) leads(s admin.Spec, out reflect.Value, subject url.Values) string {
 	n := nounOf(s.Name)
 	if one := n.name + " show"; len(subject) == 0 && v.may(one) {
@@ -256,12 +258,12 @@ func (v *view) leads(s admin.Spec, out reflect.Value, subject url.Values) string
 		}
 	}
 	if one, ok := v.verbs[n.name+" show"]; ok && s.Method == http.MethodDelete && s.Path == one.Spec().Path {
-		return v.url(n.begin(), nil) // what it was about is gone
+		return v.url(n.begin(), nil) // the object is gone
 	}
 	return v.back(n, s, subject)
 }
 
-// doneText says what was done.
+// doneText returns the text that confirms an operation.
 func doneText(s admin.Spec, subject url.Values) string {
 	text := "Done: " + s.Summary
 	if len(subject) > 0 {
@@ -270,14 +272,14 @@ func doneText(s admin.Spec, subject url.Values) string {
 	return text + "."
 }
 
-// once are the fields of an output with a secret: what is secret first.
+// once returns the fields of an output that contains a secret, with the secrets first.
 func (v *view) once(n noun, all []member) []web.ConsolePart {
 	var others []web.ConsolePart
 	secret := secretPart()
 	var rest []member
 	for _, m := range all {
 		if inner := unwrapped(m.value); m.value.Kind() == reflect.Interface && isGroup(inner) {
-			others = append(others, v.once(n, members(inner))...) // of an operation that carries out another one
+			others = append(others, v.once(n, members(inner))...) // of an operation that runs another one
 			continue
 		}
 		if m.secret && m.value.Kind() == reflect.String && m.value.String() != "" {

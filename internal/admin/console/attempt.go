@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// steps are the steps of an attempt in words.
+// steps describes the steps of an attempt.
 var steps = map[attempt.Kind]string{
 	attempt.Discovery:    "Metadata are read",
 	attempt.Registration: "The client registers",
@@ -23,7 +23,7 @@ var steps = map[attempt.Kind]string{
 	attempt.Call:         "Call of the MCP server",
 }
 
-// attempt shows one attempt: what became of it, and each of its steps.
+// attempt shows one attempt: its result, and each of its steps.
 func (v *view) attempt(a admin.AttemptDetails, p *web.Console) {
 	p.Title = "Attempt " + a.Reference
 	p.Badges = []web.ConsoleBadge{verdictBadge(a.OK, a.Pending, a.Fault)}
@@ -59,7 +59,7 @@ func verdictOf(v attempt.Verdict) web.ConsoleVerdict {
 	return out
 }
 
-// differenceOf is where two texts differ, with what both have before that.
+// differenceOf shows where two texts start to differ, with the common text before that.
 func differenceOf(name string, d *attempt.Difference) *web.ConsoleDifference {
 	if d == nil {
 		return nil
@@ -96,7 +96,7 @@ func (v *view) attemptFacts(a admin.AttemptDetails) web.ConsoleFacts {
 	)}
 }
 
-// filled are the facts that say something.
+// filled returns the facts that are not blank.
 func filled(all ...web.ConsoleFact) (out []web.ConsoleFact) {
 	for _, f := range all {
 		if !f.Value.Blank() {
@@ -161,7 +161,7 @@ func stepOf(i int, s attempt.Step, a admin.AttemptDetails) web.ConsoleStep {
 	return out
 }
 
-// params are parameters, one in each line.
+// params shows parameters, one per line.
 func params(all []attempt.Param) web.ConsoleCell {
 	c := web.ConsoleCell{Code: true}
 	for _, p := range all {

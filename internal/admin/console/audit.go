@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// proofPage is the page that sends what "audit prove --json" prints.
+// proofPage is the page that sends the output of "audit prove --json".
 const proofPage = "audit proof"
 
-// entry shows one entry of the audit log with all that it says.
+// entry shows one entry of the audit log with all its fields.
 func (v *view) entry(e admin.AuditEntry, p *web.Console) {
 	p.Title = "Entry " + strconv.FormatInt(e.Index, 10)
 	p.Badges = []web.ConsoleBadge{{Text: e.Event}}
@@ -29,7 +29,7 @@ func (v *view) entry(e admin.AuditEntry, p *web.Console) {
 	p.Parts = append(p.Parts, facts)
 }
 
-// said are the fields of an entry, as they are in the log: what clients and people chose is among them.
+// said returns the fields of an entry as logged. They include text that clients and users chose.
 func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
 		c := web.ConsoleCell{Text: e.Fields[name], Code: true}
@@ -45,8 +45,8 @@ func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
 	return facts
 }
 
-// proof shows what allowed what an entry says, from the consent to the call, and what shows that each is
-// in the log.
+// proof shows the chain that permitted an action, from the consent to the call, with the proof that
+// each entry is in the log.
 func (v *view) proof(proof admin.AuditProof, p *web.Console) {
 	p.Lead = "Each entry is in the log that the checkpoint below has signed."
 	chain := web.ConsoleSteps{Title: "What allowed it"}
@@ -83,7 +83,7 @@ func (v *view) proof(proof admin.AuditProof, p *web.Console) {
 	})
 }
 
-// checkpoint shows how far the log has come.
+// checkpoint shows the signed size of the log.
 func (v *view) checkpoint(c admin.AuditCheckpoint, p *web.Console) {
 	p.Title = "Checkpoint"
 	p.Parts = append(p.Parts, web.ConsoleFacts{Facts: []web.ConsoleFact{
@@ -92,7 +92,7 @@ func (v *view) checkpoint(c admin.AuditCheckpoint, p *web.Console) {
 	}}, web.ConsoleText{Title: "Signed", Text: c.Checkpoint}, web.ConsoleText{Title: "Key of the log", Text: c.Key})
 }
 
-// proofFile sends a proof as a document that can be checked with the key of the log alone.
+// proofFile sends a proof as a document that can be verified with the log's public key alone.
 func (v *view) proofFile() {
 	in := admin.AuditIndex{Index: -1}
 	if n, err := strconv.ParseInt(v.r.URL.Query().Get("index"), 10, 64); err == nil {

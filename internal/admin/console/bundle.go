@@ -12,7 +12,7 @@ import (
 // bundlePage is the page of an operation that sends a file.
 const bundlePage = "attempt bundle"
 
-// bundle sends an attempt so that it can be published, as JSON or as a page.
+// bundle sends an attempt in a form that can be published, as JSON or as a page.
 func (v *view) bundle() {
 	query := v.r.URL.Query()
 	in := admin.AttemptReference{Reference: query.Get("reference")}
@@ -43,7 +43,7 @@ func (v *view) sendJSON(name string, value any) {
 	v.send(name, "application/json", append(text, '\n'))
 }
 
-// send is a file that the browser keeps, and does not show as a page of this server.
+// send sends a file that the browser saves and never displays as a page of this server.
 func (v *view) send(name, kind string, body []byte) {
 	h := v.w.Header()
 	h.Set("Content-Type", kind)

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// OB-10: the table of replicas has what of each is not in the audit log: what waits, and what was lost.
+// TestAuditOfReplicas checks that the table of replicas shows waiting and lost audit entries
+// (OB-10).
 func TestAuditOfReplicas(t *testing.T) {
 	v := &view{Console: New(Config{Now: time.Now})}
 	all := v.replicas([]admin.Replica{{Name: "a", AuditWaiting: 12}, {Name: "b", AuditLost: 3}, {Name: "c"}})
@@ -26,7 +27,8 @@ func TestAuditOfReplicas(t *testing.T) {
 	}
 }
 
-// OB-10: the audit log shows people and clients by name and id, also where an entry has the id alone.
+// TestAuditNamesAndIDs checks that the audit log shows users and clients by name and ID, even if an
+// entry has only the ID (OB-10).
 func TestAuditNamesAndIDs(t *testing.T) {
 	v := &view{Console: New(Config{Visitors: atRoot{}, Now: time.Now}), role: admin.Administrator}
 	bob := storage.User{ID: "usr_00000000000000000000bob", Name: "bob"}
@@ -37,7 +39,7 @@ func TestAuditNamesAndIDs(t *testing.T) {
 	item := members(valueOf([]admin.AuditEntry{e}).Index(0))
 	for field, want := range map[string]web.ConsoleCell{
 		"person": {
-			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // another can be bob by now
+			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // another account may be named bob now
 		},
 		"client_id": {Text: "Notes", Said: true, Note: "mcp_1", URL: "/admin/client/show?id=mcp_1"},
 	} {
@@ -51,18 +53,19 @@ func TestAuditNamesAndIDs(t *testing.T) {
 			t.Errorf("OB-10: the entry names %s, want %s", got, want)
 		}
 	}
-	e.Fields["user_name"] = "robert" // at that time
+	e.Fields["user_name"] = "robert" // the name at the time of the event
 	if got := v.said(e)[1].Value.Note; got != "" {
 		t.Errorf("OB-10: an entry with a name is given another: %s", got)
 	}
 }
 
-// atRoot are visitors whose pages are below the root.
+// atRoot is a Visitors whose pages are below the root.
 type atRoot struct{ Visitors }
 
 func (atRoot) Path(page string) string { return page }
 
-// OB-10: a proposal names who made it with the id of the account: another account can have the name by now.
+// TestWhoseProposal checks that a proposal shows the account ID of its proposer, because another
+// account may have the name now (OB-10).
 func TestWhoseProposal(t *testing.T) {
 	v := &view{
 		Console: New(Config{Visitors: atRoot{}, Now: time.Now}), role: admin.Administrator,

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// client is a client with what is thought of it, and the text of its metadata document.
+// client shows a client with its policy and the text of its metadata document.
 func (v *view) client(d admin.ClientDetails, p *web.Console) {
 	text := d.LastRead.Text
 	d.LastRead.Text = ""

@@ -16,62 +16,65 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// Root is where the pages are, below the path of the issuer.
+// Root is the path of the pages, relative to the path of the issuer.
 const Root = "/admin"
 
-// Visitors are the people at browsers. A page is a path below that of the issuer, with its query.
-// authserver.Visitors are they.
+// Visitors handles users at browsers. A page is a path relative to the path of the issuer, with its
+// query. authserver.Visitors implements it.
 type Visitors interface {
-	// Pages shows pages.
+	// Pages renders pages.
 	Pages() *web.Pages
-	// Path is a page as browsers ask for it.
+	// Path returns the path of a page for browsers.
 	Path(page string) string
-	// Visit returns the person who is signed in; when it cannot, it has answered, by what leads to
-	// the sign-in and then to the page.
+	// Visit returns the signed-in user. Otherwise it answers with a redirect to sign-in that
+	// returns to the page, and reports false.
 	Visit(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool)
-	// Prove sends the browser to where its person proves again who they are, and then to a page.
+	// Prove sends the browser to authenticate the user again and then to a page.
 	Prove(w http.ResponseWriter, r *http.Request, page string)
-	// SignOut is the form that signs a person out.
+	// SignOut returns the form that signs a user out.
 	SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (web.AccountForm, error)
 	// Fail shows the error page.
 	Fail(w http.ResponseWriter, r *http.Request, err error)
 	Forms
 }
 
-// Forms are those that are good in one browser, for one purpose.
+// Forms handles forms that are bound to one browser and one purpose.
 type Forms interface {
-	// Seal is what a form carries along.
+	// Seal encrypts the hidden state of a form.
 	Seal(w http.ResponseWriter, r *http.Request, purpose string, state any) (string, error)
-	// Open reads a form and the state that Seal has put into it; when it cannot, it has answered.
+	// Open reads a form and the state from Seal. If it cannot, it answers the request and reports
+	// false.
 	Open(w http.ResponseWriter, r *http.Request, purpose string, state any) (url.Values, bool)
-	// Unseal reads a state that Seal has made, and reports whether it could.
+	// Unseal decrypts a state from Seal, and reports whether it could.
 	Unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) bool
 }
 
-// Config is what the pages need.
+// Config configures the pages.
 type Config struct {
 	Visitors Visitors
-	// As carries out what an actor may do.
+	// As returns a caller with the permissions of an actor.
 	As func(admin.Actor) admin.Caller
-	// May returns admin.ErrForbidden for what As would refuse an actor, without doing it.
+	// May returns admin.ErrForbidden if As would refuse the operation to an actor. It does not run
+	// the operation.
 	May func(context.Context, admin.Actor, admin.Verb, any) error
-	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
+	// FreshFor is how recent an authentication must be for changes that cannot be undone, as for
+	// As.
 	FreshFor time.Duration
-	// Requests keeps which forms were sent, so that each is carried out once; Ring seals what they came to.
+	// Requests records sent forms, so that each runs once. Ring encrypts their results.
 	Requests storage.KeyedRequests
 	Ring     *secrets.Ring
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Console is the pages. It is safe for concurrent use.
+// Console serves the pages. It is safe for concurrent use.
 type Console struct {
 	visitors Visitors
 	cfg      Config
 	verbs    map[string]admin.Verb // by name
 }
 
-// New returns the pages.
+// New returns the console.
 func New(cfg Config) *Console {
 	c := &Console{visitors: cfg.Visitors, cfg: cfg, verbs: make(map[string]admin.Verb)}
 	for _, verb := range admin.All() {
@@ -80,10 +83,10 @@ func New(cfg Config) *Console {
 	return c
 }
 
-// maxQuery bounds the query of a page, in bytes.
+// maxQuery limits the query of a page, in bytes.
 const maxQuery = 4 << 10
 
-// ServeHTTP answers for the pages below Root, GET and POST.
+// ServeHTTP serves the pages below Root, for GET and POST.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
 		c.visitors.Fail(w, r, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
@@ -108,7 +111,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.open(strings.ReplaceAll(strings.Trim(below, "/"), "/", " "))
 }
 
-// open shows the page of an operation, or carries it out.
+// open shows the page of an operation, or runs it.
 func (v *view) open(name string) {
 	if _, ok := v.verbs[name+" list"]; ok {
 		name += " list"
@@ -139,7 +142,7 @@ func (v *view) open(name string) {
 	}
 }
 
-// failed answers for an operation that came to nothing.
+// failed shows the error of an operation.
 func (v *view) failed(err error) {
 	status, ok := statusOf(err)
 	if stale := (*admin.StaleError)(nil); errors.As(err, &stale) {
@@ -158,7 +161,7 @@ func (v *view) failed(err error) {
 	v.stop(status, titles[status], err.Error())
 }
 
-// later says when to try again, with the status of what cannot be done now.
+// later sets when to retry if the status is temporary.
 func (v *view) later(status int) {
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", "5")
@@ -173,7 +176,7 @@ var titles = map[int]string{
 	http.StatusServiceUnavailable: "Not now",
 }
 
-// statusOf reports the status for an error whose text is for people.
+// statusOf returns the status for an error whose text is for users.
 func statusOf(err error) (int, bool) {
 	for kind, status := range map[error]int{
 		admin.ErrForbidden:   http.StatusForbidden,

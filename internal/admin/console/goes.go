@@ -6,8 +6,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// goes says what an operation takes away, before a person is asked to do it (OB-10): what the store has
-// at that moment.
+// goes lists the access that an operation would take away at this moment, before a user confirms it
+// (OB-10).
 func (v *view) goes(name string, subject url.Values) []string {
 	who := subject.Get("name")
 	switch name {
@@ -47,7 +47,7 @@ func (v *view) goes(name string, subject url.Values) []string {
 	return nil
 }
 
-// lines are those that say something.
+// lines returns the texts that are not empty.
 func (v *view) lines(all ...string) (out []string) {
 	for _, s := range all {
 		if s != "" {
@@ -76,7 +76,7 @@ func (v *view) grantsOf(which admin.Which) string {
 	return text + " of " + counted(n.People, "person", "people")
 }
 
-// application is what one has, in words.
+// application describes the grants and registrations of an application.
 func (v *view) application(id string, registrations bool) string {
 	a, err := admin.ApplicationShow.Do(v.r.Context(), v.as, admin.ApplicationID{ID: id})
 	if err != nil {
@@ -93,7 +93,7 @@ func (v *view) application(id string, registrations bool) string {
 	return text
 }
 
-// browsers counts the browsers in which a person is signed in, in words.
+// browsers counts a user's signed-in browsers, in words.
 func (v *view) browsers(name string) string {
 	found, err := admin.UserSessions.Do(v.r.Context(), v.as, admin.UserName{Name: name})
 	if err != nil || len(found.Items) == 0 {
@@ -102,7 +102,7 @@ func (v *view) browsers(name string) string {
 	return "the sign-in in " + counted(len(found.Items), "browser", "browsers")
 }
 
-// grant is one in words.
+// grant describes one grant.
 func (v *view) grant(id string) string {
 	g, err := admin.GrantShow.Do(v.r.Context(), v.as, admin.GrantID{ID: id})
 	if err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// level is how a finding is marked.
+// level is the tone of a finding.
 var level = map[string]string{
 	admin.LevelOK: "good", admin.LevelWarning: "warn", admin.LevelFail: "bad", "problem": "bad",
 }
 
-// health shows how the installation is.
+// health shows the state of the installation.
 func (v *view) health(h admin.Health, p *web.Console) {
 	p.Live, p.Badges = true, []web.ConsoleBadge{{Text: "well", Tone: "good"}}
 	found, warnings := web.ConsoleFindings{None: "Nothing was looked at."}, 0
@@ -63,7 +63,7 @@ func (v *view) health(h admin.Health, p *web.Console) {
 	ofAll(table{title: receivers.title, noun: receivers.name, columns: receivers.columns}, valueOf(h.Receivers))
 }
 
-// replicas shows which servers have the database.
+// replicas shows which servers use the database.
 func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
 	t := v.table(table{
 		title: "Replicas", noun: health.name,
@@ -87,7 +87,7 @@ func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
 	return t
 }
 
-// replicaName is what a replica is called, with its address.
+// replicaName shows the name of a replica, with its address.
 func replicaName(_ *view, item []member, c *web.ConsoleCell) {
 	if text(item, "this") == "true" {
 		c.Badges = []web.ConsoleBadge{{Text: "shows this page"}}
@@ -95,7 +95,8 @@ func replicaName(_ *view, item []member, c *web.ConsoleCell) {
 	c.Note = text(item, "address")
 }
 
-// auditOfReplica is what of a replica has not reached the audit log yet, and what never will.
+// auditOfReplica shows how many entries of a replica wait for the audit log, and how many were
+// lost.
 func auditOfReplica(_ *view, item []member, c *web.ConsoleCell) {
 	if c.Text == "0" {
 		c.Text = ""
@@ -107,7 +108,7 @@ func auditOfReplica(_ *view, item []member, c *web.ConsoleCell) {
 	}
 }
 
-// clockBehind is by how much a clock differs, where it is as much as people would notice.
+// clockBehind shows how far a clock is off, from one second on.
 func clockBehind(_ *view, _ []member, c *web.ConsoleCell) {
 	ms, err := strconv.ParseInt(c.Text, 10, 64)
 	if c.Text = ""; err == nil && (ms >= 1000 || ms <= -1000) {
@@ -121,7 +122,7 @@ var pages = map[string]string{
 	"mail": "mail test", "resources": "resource list",
 }
 
-// finding shows a finding, with a link to the page that can mend it, if any.
+// finding shows a finding, with a link to the page that can fix it, if any.
 func (v *view) finding(f admin.Finding) web.ConsoleFinding {
 	out := web.ConsoleFinding{
 		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: sentence(f.What), Next: sentence(f.Advice),
@@ -138,16 +139,16 @@ func (v *view) finding(f admin.Finding) web.ConsoleFinding {
 	return out
 }
 
-// sentence is a text as it stands by itself.
+// sentence capitalizes a text.
 func sentence(text string) string {
 	first, rest := utf8.DecodeRuneInString(text)
-	if text == "" || strings.ContainsAny(text[rest:min(len(text), 24)], "._=") { // it begins with a name
+	if text == "" || strings.ContainsAny(text[rest:min(len(text), 24)], "._=") { // starts with an identifier
 		return text
 	}
 	return string(unicode.ToUpper(first)) + text[rest:]
 }
 
-// provider shows how a provider answers.
+// provider shows how a provider responds.
 func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
 	p.Badges = []web.ConsoleBadge{{Text: "answers", Tone: "good"}}
 	if !d.OK {
@@ -169,7 +170,7 @@ func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
 	}
 }
 
-// token shows what a token says, and why it is not accepted.
+// token shows the claims of a token, and why it is not accepted.
 func (v *view) token(t admin.TokenInspection, p *web.Console) {
 	p.Title, p.Badges = "Token", []web.ConsoleBadge{{Text: "accepted", Tone: "good"}}
 	if !t.Active {

@@ -19,7 +19,7 @@ import (
 
 var inPath = regexp.MustCompile(`{([a-z_]+)}`)
 
-// subjects are the fields of an input that say which thing an operation is about.
+// subjects returns the input fields that identify the object of an operation.
 func subjects(verb admin.Verb) (out []string) {
 	for _, f := range inPath.FindAllStringSubmatch(verb.Spec().Path, -1) {
 		out = append(out, f[1])
@@ -27,7 +27,7 @@ func subjects(verb admin.Verb) (out []string) {
 	return out
 }
 
-// subjectOf is what a query says of the subject.
+// subjectOf returns the object that a query names.
 func subjectOf(verb admin.Verb, query url.Values) url.Values {
 	out := url.Values{}
 	for _, f := range subjects(verb) {
@@ -38,7 +38,7 @@ func subjectOf(verb admin.Verb, query url.Values) url.Values {
 	return out
 }
 
-// missing reports whether a query leaves out what an operation has to know.
+// missing reports whether a query lacks a required field of an operation.
 func missing(verb admin.Verb, query url.Values) bool {
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if m.given && m.value.Kind() != reflect.Bool && query.Get(m.name) == "" {
@@ -48,7 +48,7 @@ func missing(verb admin.Verb, query url.Values) bool {
 	return false
 }
 
-// input makes the input of an operation, a pointer, of what a person has filled in.
+// input returns a pointer to the input of an operation, from the fields of a form.
 func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 	in := reflect.New(verb.Input())
 	for _, m := range members(in.Elem()) {
@@ -67,7 +67,7 @@ func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 	return in, nil
 }
 
-// set gives a field what was filled in; nothing when that is empty.
+// set parses a form value into a field. An empty value leaves it unset.
 func set(v reflect.Value, given []string) error {
 	text := strings.TrimSpace(strings.Join(given, "\n"))
 	if text == "" {
@@ -122,10 +122,10 @@ func set(v reflect.Value, given []string) error {
 	return nil
 }
 
-// localMinute is how browsers write a time that a person has filled in.
+// localMinute is the time format of browsers' form fields.
 const localMinute = "2006-01-02T15:04"
 
-// moment reads a time as browsers and people write it, in UTC where they do not say.
+// moment parses a time as browsers and users write it, in UTC if no zone is given.
 func moment(text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339, localMinute,
 		"2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly} {
@@ -136,7 +136,7 @@ func moment(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-23T15:02:00Z", text)
 }
 
-// choices are fields of which a few values are known.
+// choices lists fields with few possible values.
 var choices = map[string][]string{
 	"role":        {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
 	"access":      {"", string(storage.AccessRead), string(storage.AccessWrite), string(storage.AccessAdmin)},
@@ -144,8 +144,8 @@ var choices = map[string][]string{
 	"auth_method": {"", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"},
 }
 
-// optionsOf returns the values to choose from for a field, including the filled-in value; nil for a field that
-// takes any text.
+// optionsOf returns the options of a field, including the filled-in value. It returns nil for a
+// field that takes any text.
 func optionsOf(field, filled string) []string {
 	options := choices[field]
 	if field == "event" {
@@ -157,7 +157,7 @@ func optionsOf(field, filled string) []string {
 	return options
 }
 
-// fieldOf is the field of a form for one of an input, with what was filled in before.
+// fieldOf returns the form field for an input field, with the previous value.
 func fieldOf(m member, given url.Values) web.ConsoleField {
 	f := web.ConsoleField{
 		Name: m.name, Label: caption(m.name), Hint: m.hint, Type: "text",
@@ -190,7 +190,7 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 	return f
 }
 
-// fields are what a person fills in for an operation: all but its subject.
+// fields returns the form fields of an operation, without its object.
 func fields(verb admin.Verb, given url.Values, subject url.Values) (out []web.ConsoleField) {
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if !subject.Has(m.name) {
@@ -200,7 +200,7 @@ func fields(verb admin.Verb, given url.Values, subject url.Values) (out []web.Co
 	return out
 }
 
-// question is the form for an operation that only reads.
+// question returns the form for an operation that only reads.
 func (v *view) question(verb admin.Verb, query url.Values) web.ConsoleForm {
 	return web.ConsoleForm{
 		Action: v.url(verb.Spec().Name, nil), Button: "Show", Fields: fields(verb, query, nil),

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// OB-10: what a person fills in is the input of an operation: scopes in rows, times as browsers write them, and
-// a list that was emptied says so.
+// TestInput checks that form fields become the input of an operation: scopes in rows, times as
+// browsers write them, and an emptied list (OB-10).
 func TestInput(t *testing.T) {
 	in, err := input(admin.ResourceSet, url.Values{
 		"uri":     {"https://mcp.example.com/mcp"},
@@ -65,7 +65,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// OB-10: times and numbers are as people say them.
+// TestAgo checks that times and numbers are formatted for readers (OB-10).
 func TestAgo(t *testing.T) {
 	now := time.Date(2026, 11, 23, 15, 2, 0, 0, time.UTC)
 	for want, d := range map[string]time.Duration{
@@ -89,7 +89,8 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// OB-10: what an operation returns of another one that it carries out is shown like that: its secrets first.
+// TestOnceOfAnother checks that the output of a nested operation is shown like its own, secrets
+// first (OB-10).
 func TestOnceOfAnother(t *testing.T) {
 	type accepted struct {
 		ID     string        `json:"id"`
@@ -110,7 +111,8 @@ func TestOnceOfAnother(t *testing.T) {
 	}
 }
 
-// OB-10: each noun that has a list is in the menu, in its own group or the last one.
+// TestMenu checks that each noun with a list is in the menu, in its own group or the last one
+// (OB-10).
 func TestMenu(t *testing.T) {
 	v := &view{Console: New(Config{}), role: admin.Administrator}
 	listed := map[string]bool{}
@@ -124,7 +126,8 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// OB-10: the page of an operation has its manual; that of a list need not say that it lists.
+// TestManual checks that the page of an operation shows its manual, without the sentence that only
+// says that it lists (OB-10).
 func TestManual(t *testing.T) {
 	for _, c := range []struct {
 		verb admin.Verb
@@ -141,7 +144,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// OB-10: what takes something away is marked as that, and a form has no field that shows a secret.
+// TestMarked checks that operations that take something away are marked, and that no form shows a
+// secret (OB-10).
 func TestMarked(t *testing.T) {
 	for _, verb := range admin.All() {
 		if s := verb.Spec(); s.Method == "DELETE" && !s.Takes || s.Takes && !s.Changes() {
@@ -155,7 +159,8 @@ func TestMarked(t *testing.T) {
 	}
 }
 
-// OB-10: the kind of an entry of the audit log is chosen, and one that this version does not know stays chosen.
+// TestEventChoices checks that the kind of an audit entry is a choice, and that an unknown kind
+// stays selected (OB-10).
 func TestEventChoices(t *testing.T) {
 	for _, given := range []string{"", "tool.called", "later.event"} {
 		for _, f := range fields(admin.AuditList, url.Values{"event": {given}}, nil) {

@@ -12,18 +12,17 @@ import (
 
 const purposeKept = "kept"
 
-// maxKept bounds what is kept of a form in the address of its page, in bytes.
+// maxKept limits how much of a form is kept in the address of its page, in bytes.
 const maxKept = 2500
 
-// keptState is what a person had filled in when the proof of who they are had become too old.
+// keptState is a filled-in form whose user has to authenticate again.
 type keptState struct {
 	actState
 	Given url.Values `json:"g"`
 }
 
-// keep sends a person to prove again who they are, and then to the form as they left it: the act is
-// not carried out before they send it a second time. Secrets are not kept, as they would stand in an
-// address.
+// keep sends a user to authenticate again and then back to the filled-in form. The operation runs
+// only when they send the form again. Secrets are not kept, because they would be in an address.
 func (v *view) keep(verb admin.Verb, state actState, posted url.Values) {
 	given, fields := url.Values{}, members(reflect.New(verb.Input()).Elem())
 	for k, values := range posted {
@@ -42,8 +41,8 @@ func (v *view) keep(verb admin.Verb, state actState, posted url.Values) {
 	v.visitors.Prove(v.w, v.r, Root+"/"+strings.ReplaceAll(state.Name, " ", "/")+"?"+query.Encode())
 }
 
-// kept is the form that a person had filled in before they proved again who they are, if it is one like
-// that which they ask for now, and about the same account.
+// kept returns the form that a user had filled in before authenticating again. It must be for the
+// same operation, object and account as the requested one.
 func (v *view) kept(now actState) (kept keptState, ok bool) {
 	sealed := v.r.URL.Query().Get("kept")
 	if sealed == "" || !v.visitors.Unseal(v.w, v.r, purposeKept, sealed, &kept) {

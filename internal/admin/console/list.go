@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// pageSize is how many rows a list has.
+// pageSize is the number of rows of a list.
 const pageSize = 50
 
 // listed reports whether an operation returns a page of a list.
@@ -22,7 +22,7 @@ func listed(verb admin.Verb) bool {
 	return ok && f.Type.Kind() == reflect.Slice
 }
 
-// list shows a list, with what searches it above.
+// list shows a list with its search form.
 func (v *view) list(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
@@ -60,7 +60,7 @@ func (v *view) list(verb admin.Verb) {
 	v.page(http.StatusOK, n.name, p)
 }
 
-// tableOf is the list of an operation on a page of its own.
+// tableOf returns the table for an operation whose list has its own page.
 func (v *view) tableOf(name string) table {
 	n := nounOf(name)
 	if name == n.begin() {
@@ -71,13 +71,14 @@ func (v *view) tableOf(name string) table {
 	return t
 }
 
-// listing is a list as an operation returns it.
+// listing is a list with the key of its next page.
 type listing struct {
 	web.ConsoleTable
 	next string
 }
 
-// listing carries out an operation that returns a list, of up to limit items, as a table about a subject.
+// listing runs an operation that returns a list of up to limit items, and returns it as a table
+// about an object.
 func (v *view) listing(verb admin.Verb, in reflect.Value, t table, limit int, of url.Values) (l listing, err error) {
 	setLimit(in, limit)
 	out, err := v.call(verb, in)
@@ -106,7 +107,7 @@ func (t *listing) turn(v *view, name string, query url.Values) {
 	}
 }
 
-// without is a query without a field.
+// without returns a query without one field.
 func without(query url.Values, field string) url.Values {
 	out := url.Values{}
 	for k, values := range query {
@@ -117,7 +118,7 @@ func without(query url.Values, field string) url.Values {
 	return out
 }
 
-// table is the items of a list in columns. A column that all rows leave empty is left out.
+// table returns the items of a list in columns. It omits columns that are empty in every row.
 func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTable {
 	n := noun{name: t.noun, shapes: t.shapes}
 	if t.noun != "" {
@@ -149,7 +150,7 @@ func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTab
 	return out
 }
 
-// columnsShown are the columns in which a row has something.
+// columnsShown returns the columns that are not empty in every row.
 func (v *view) columnsShown(n noun, rows [][]member, columns []string) (shown []string) {
 	for _, name := range columns {
 		if slices.ContainsFunc(rows, func(item []member) bool {
@@ -162,7 +163,7 @@ func (v *view) columnsShown(n noun, rows [][]member, columns []string) (shown []
 	return shown
 }
 
-// row is an item in columns. The first one leads to its page.
+// row returns an item in columns. The first column links to its page.
 func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCell) {
 	for i, name := range columns {
 		m, _ := memberOf(item, name)
@@ -184,14 +185,14 @@ func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCe
 	return row
 }
 
-// same are fields of operations by the names that the things have.
+// same maps fields of operations to the field names of the objects.
 var same = map[string]string{"receiver": "id"}
 
-// maxSaid bounds what a client calls itself where it is one of many, in characters.
+// maxSaid limits names that clients chose for themselves in lists, in characters.
 const maxSaid = 48
 
-// actsOn are those of some operations that make sense for an item, and that the role may do. What they
-// are about is in the item, under the same name or another one, or in what the list is about.
+// actsOn returns those of the named operations that apply to an item and that the role permits.
+// Their object is found in the item, under the same or another name, or in the object of the list.
 func (v *view) actsOn(names []string, item []member, as map[string]string, of url.Values) (out []web.ConsoleLink) {
 	for _, name := range names {
 		if !v.may(name) || !v.fit(name, item) {
@@ -211,8 +212,7 @@ func (v *view) actsOn(names []string, item []member, as map[string]string, of ur
 	return out
 }
 
-// columnsOf are the columns of a list that are there: those that are wanted, or the first ones that are
-// simple.
+// columnsOf returns the wanted columns that exist, or else the first simple ones.
 func columnsOf(sample []member, wanted []string) (out []string) {
 	for _, name := range wanted {
 		if _, ok := memberOf(sample, name); ok {
@@ -230,7 +230,7 @@ func columnsOf(sample []member, wanted []string) (out []string) {
 	return out
 }
 
-// itemURL is the page of an item of a list that has an operation for it; "" where there is none.
+// itemURL returns the page of an item if the list has an operation for it, or "".
 func (v *view) itemURL(t table, item []member, of url.Values) string {
 	if t.one == "" || !v.may(t.one) {
 		return ""
@@ -242,7 +242,7 @@ func (v *view) itemURL(t table, item []member, of url.Values) string {
 	return v.url(t.one, subject)
 }
 
-// oneURL is the page of an item; "" where there is none.
+// oneURL returns the page of an item, or "".
 func (v *view) oneURL(n noun, item []member) string {
 	name := n.name + " show"
 	if !v.may(name) {
@@ -268,7 +268,7 @@ func setLimit(in reflect.Value, limit int) {
 	}
 }
 
-// search is the form above a list; nil where nothing can be searched for.
+// search returns the form above a list, or nil if the list has no search fields.
 func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 	f := web.ConsoleForm{Action: v.url(verb.Spec().Name, nil), Button: "Search", Search: true}
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
@@ -282,8 +282,7 @@ func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 	return &f
 }
 
-// openNamed leads to the thing that a person has looked for, where the list does not have all that there are;
-// nil where it does.
+// openNamed returns a link to the searched object if the list is not complete, or nil.
 func (v *view) openNamed(n noun, list string, query url.Values) *web.ConsoleLink {
 	one, name := n.name+" show", strings.TrimSpace(query.Get("match"))
 	if n.unlisted == "" || list != n.begin() || name == "" || !v.may(one) {

@@ -8,83 +8,84 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// noun is what is particular about the pages of what an operator works with.
+// noun holds the settings of the pages of one kind of object.
 type noun struct {
 	name  string // the first word of its operations
 	title string
-	menu  string // the group of the menu in which it is
+	menu  string // the group of the menu
 	lead  string
-	// start is the operation with which it begins; "": its list.
+	// start is the operation of its first page; "" for its list.
 	start string
-	// columns of the list, by the names of the fields; nil: the first of them.
+	// columns lists the columns by field name; nil for the first fields.
 	columns []string
-	// unlisted is the field by which one is opened that is not in the list; "": all of them are.
+	// unlisted is the field that opens objects missing from the list; "" if the list is complete.
 	unlisted string
-	// heading is the field that heads the page of one; "": its name.
+	// heading is the field in the heading of an object's page; "" for its name.
 	heading string
-	// captions are names of fields that are called otherwise elsewhere.
+	// captions overrides the captions of fields.
 	captions map[string]string
-	// hide are fields of one thing that say what another one says.
+	// hide lists fields whose content another field shows.
 	hide []string
-	// badges are fields that are shown beside the heading and in the list: those that are true or false, when
-	// they are true, with this tone; others as their shape has them.
+	// badges lists fields shown beside the heading and in the list, with their tone. A boolean is
+	// shown if it is true. Others have a shape.
 	badges map[string]string
-	// shapes are fields that are shown in a way of their own.
+	// shapes overrides how fields are shown.
 	shapes map[string]shape
 	empty  web.ConsoleHint
-	// begins are operations that name what is not there yet.
+	// begins lists operations whose object does not exist yet.
 	begins []string
-	// also are operations of other nouns that are done from its first page.
+	// also lists operations of other nouns that are offered on its first page.
 	also []string
-	// early are operations on a thing that also end what was made for one that is not there yet.
+	// early lists operations on an object that also delete things created for an object that does
+	// not exist yet.
 	early []string
-	// backs are lists to which an operation leads back.
+	// backs maps operations to the lists that they return to.
 	backs map[string]string
-	// rows are what can be done with an item of the list.
+	// rows lists the operations on an item of the list.
 	rows []string
-	// tables are the lists that one thing has itself, by the names of their fields.
+	// tables describes the lists within an object, by field name.
 	tables map[string]table
-	// lists are other lists of the noun, with pages of their own.
+	// lists describes other lists of the noun, with their own pages.
 	lists map[string]table
-	// related are lists about one thing, on its page.
+	// related describes lists about one object, shown on its page.
 	related []related
-	// live: what the list shows changes while a person looks at it.
+	// live is set if the list changes while a user looks at it.
 	live bool
 }
 
 // shape changes how a field of an item is shown.
 type shape func(v *view, item []member, c *web.ConsoleCell)
 
-// table is what is particular about a list on the page of one thing.
+// table describes a list on the page of an object.
 type table struct {
 	title   string
-	noun    string // of its items; "": of none
+	noun    string // of its items; "" for none
 	columns []string
-	// rows are what can be done with an item, as are the fields of those operations that an item has
-	// by another name.
+	// rows lists the operations on an item. as maps their fields to the item's fields.
 	rows []string
 	as   map[string]string
-	acts []string // what can be done about the list
-	one  string   // the operation that shows an item; "": that of its noun
-	// shapes are those of the items, where they have no noun.
+	acts []string // operations on the list
+	one  string   // the operation that shows an item; "" for the show operation of its noun
+	// shapes overrides how the fields of items without a noun are shown.
 	shapes map[string]shape
 	empty  web.ConsoleHint
 }
 
-// related is a list on the page of one thing: of an operation, with the field of the thing as its field.
+// related is a list on the page of an object. The field of the object becomes the filter of the
+// operation.
 type related struct {
 	table
 	list          string
 	field, filter string
 }
 
-// begin is the operation with which a noun begins.
+// begin returns the operation of the first page.
 func (n noun) begin() string { return cmp.Or(n.start, n.name+" list") }
 
-// caption is a name of a field of one as people read it.
+// caption returns the readable name of a field.
 func (n noun) caption(field string) string { return cmp.Or(n.captions[field], caption(field)) }
 
-// nounOf is the noun of an operation; one of its name alone where nothing is particular about it.
+// nounOf returns the noun of an operation. Without an entry in nouns, it has only a name.
 func nounOf(name string) noun {
 	first, _, _ := strings.Cut(name, " ")
 	for _, n := range nouns {
@@ -95,7 +96,7 @@ func nounOf(name string) noun {
 	return noun{name: first, title: caption(first)}
 }
 
-// actNames are what buttons say of operations whose own words would be unclear.
+// actNames are button labels for operations whose own name would be unclear.
 var actNames = map[string]string{
 	"client policy":       "Which are accepted",
 	"user passwd":         "Set password",
@@ -111,7 +112,7 @@ var actNames = map[string]string{
 	"grant finish":        "Finish a revocation",
 }
 
-// actName is an operation as a button says it.
+// actName returns the button label of an operation.
 func actName(name string) string {
 	if s, ok := actNames[name]; ok {
 		return s
@@ -120,7 +121,7 @@ func actName(name string) string {
 	return caption(verbs)
 }
 
-// fits say of operations whether they would change something, and not be refused, as a thing is.
+// fits reports for each operation whether it would change an object in its current state.
 var fits = map[string]func(v *view, thing []member) bool{
 	"user disable":         lacks("disabled"),
 	"user enable":          has("disabled"),
@@ -156,7 +157,7 @@ func is(field, value string) func(*view, []member) bool {
 	}
 }
 
-// fit reports whether an operation makes sense for a thing as it is.
+// fit reports whether an operation applies to an object in its current state.
 func (v *view) fit(name string, thing []member) bool {
 	f, ok := fits[name]
 	return !ok || f(v, thing)

@@ -13,7 +13,7 @@ const (
 	menuMore       = "More"
 )
 
-// nouns are in the order of the menu.
+// nouns is in the order of the menu.
 var nouns = []noun{
 	people, groups, rules, applications, clients, grants, proposals, attempts, audits, health, tokens, servers,
 	providers, trusts, signingKeys, receivers, letters,
@@ -159,7 +159,7 @@ var health = noun{
 	},
 }
 
-// letters are sent from the page of the health, and are not in the menu.
+// letters are sent from the health page, and are not in the menu.
 var letters = noun{name: "mail", title: "Health", start: "health show"}
 
 var tokens = noun{

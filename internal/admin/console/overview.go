@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// overview is the first page: what needs attention, how much there is of everything, and what failed last.
+// overview shows the first page: findings that need attention, counts, and recent failures.
 func (v *view) overview() {
 	p := web.Console{
 		Title: "Overview", Overview: true, Live: true,
@@ -31,18 +31,18 @@ func (v *view) overview() {
 
 const day = 24 * time.Hour
 
-// maxCounted bounds what is counted for the first page.
+// maxCounted limits the counts on the first page.
 const maxCounted = 500
 
 var counting = admin.Searched{Paging: admin.Paging{Limit: maxCounted}}
 
-// failedURL is the list of what failed in the last day.
+// failedURL returns the list of attempts that failed in the last day.
 func (v *view) failedURL() string {
 	since := v.cfg.Now().Add(-day).UTC().Format(localMinute)
 	return v.url("attempt list", url.Values{"failed": {"true"}, "since": {since}})
 }
 
-// lastDay are the attempts of the last day that failed; nil: the role does not see them.
+// lastDay returns the attempts that failed in the last day, or nil if the role may not see them.
 func (v *view) lastDay() *web.ConsoleTable {
 	if !v.may("attempt list") {
 		return nil
@@ -57,7 +57,7 @@ func (v *view) lastDay() *web.ConsoleTable {
 	return &t
 }
 
-// attention is what an operator should look at first.
+// attention returns the findings that an administrator should look at first.
 func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 	f := web.ConsoleFindings{Title: "What needs attention", None: "Nothing: no check that this page makes has failed."}
 	if v.may("health show") {
@@ -102,7 +102,7 @@ func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 	return f
 }
 
-// tiles are how much there is of what the role may see.
+// tiles returns the counts of the objects that the role may see.
 func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 	ctx := v.r.Context()
 	add := func(one, many, note, operation string, n int, more bool, err error) {

@@ -24,7 +24,7 @@ type view struct {
 	role  admin.Role
 	actor admin.Actor
 	as    admin.Caller
-	asked map[string]bool // what allowed has found, by the page of the operation
+	asked map[string]bool // cached results of allowed, by the page of the operation
 }
 
 // page shows a page, with the menu.
@@ -40,12 +40,12 @@ func (v *view) page(status int, noun string, p web.Console) {
 	v.visitors.Pages().Console(v.w, status, p)
 }
 
-// stop shows a page that has nothing but a message.
+// stop shows a page with only a message.
 func (v *view) stop(status int, title, text string) {
 	v.page(status, "", web.Console{Title: title, Problem: text})
 }
 
-// menu is the menu: what the role may see.
+// menu returns the pages that the role may see.
 func (v *view) menu(current string) (menu []web.ConsoleGroup) {
 	for _, n := range v.nouns() {
 		if n.menu == "" || !v.may(n.begin()) {
@@ -62,7 +62,7 @@ func (v *view) menu(current string) (menu []web.ConsoleGroup) {
 	return menu
 }
 
-// nouns are all that there are: those of which something is particular, and then the others that have a list.
+// nouns returns all nouns: those of the table, then others that have a list.
 func (v *view) nouns() []noun {
 	out := slices.Clone(nouns)
 	for _, verb := range admin.All() {
@@ -77,14 +77,14 @@ func (v *view) nouns() []noun {
 	return out
 }
 
-// may reports whether there is an operation, and the role permits it.
+// may reports whether an operation exists and the role permits it.
 func (v *view) may(name string) bool {
 	verb, ok := v.verbs[name]
 	return ok && verb.Spec().Permits(v.role)
 }
 
-// allowed reports whether the service would let the person carry out an operation on a subject. Each link and
-// button that leads to a change is shown only if it does. An operation that cannot be asked about is left out.
+// allowed reports whether the service would let the user run an operation on an object. Links and
+// buttons for a change are shown only if it does. An operation that cannot be checked is left out.
 func (v *view) allowed(name string, subject url.Values) bool {
 	if !v.may(name) {
 		return false
@@ -105,12 +105,12 @@ func (v *view) allowed(name string, subject url.Values) bool {
 	return err == nil
 }
 
-// permit returns admin.ErrForbidden if the service would refuse the person an operation on a subject. Other
-// refusals are left to the operation, which says what stands in its way.
+// permit returns admin.ErrForbidden if the service would refuse the user an operation on an object.
+// Other refusals are left to the operation, which explains them.
 func (v *view) permit(verb admin.Verb, subject url.Values) error {
 	in, err := input(verb, subject)
 	if err != nil {
-		return nil // the form says what is wrong with it
+		return nil // the form reports the error
 	}
 	err = v.cfg.May(v.r.Context(), v.actor, verb, in.Interface())
 	if errors.Is(err, admin.ErrNotFound) || errors.Is(err, admin.ErrConflict) || errors.Is(err, admin.ErrInvalid) {
@@ -119,7 +119,7 @@ func (v *view) permit(verb admin.Verb, subject url.Values) error {
 	return err
 }
 
-// url is where the page of an operation is.
+// url returns the address of the page of an operation.
 func (c *Console) url(name string, query url.Values) string {
 	out := c.visitors.Path(Root + "/" + strings.ReplaceAll(name, " ", "/"))
 	if len(query) > 0 {
@@ -128,26 +128,26 @@ func (c *Console) url(name string, query url.Values) string {
 	return out
 }
 
-// fresh reports whether the person has proved a short while ago who they are.
+// fresh reports whether the user has authenticated recently.
 func (v *view) fresh() bool {
 	return v.cfg.Now().Sub(v.visit.Session.Proved()) <= v.cfg.FreshFor
 }
 
-// call carries an operation out as the person of the page.
+// call runs an operation as the user of the page.
 func (v *view) call(verb admin.Verb, in reflect.Value) (reflect.Value, error) {
 	out := reflect.New(verb.Output())
 	err := v.as.Call(v.r.Context(), verb, in.Interface(), out.Interface())
 	return out.Elem(), err
 }
 
-// purposeDone is what the last act came to, in the address of the page that says so.
+// purposeDone seals the result of the last operation, which the address of the next page carries.
 const purposeDone = "done"
 
 type doneState struct {
 	Text string `json:"t"`
 }
 
-// done is what the last act came to; "" for none.
+// done returns the result of the last operation, or "".
 func (v *view) done() string {
 	var done doneState
 	sealed := v.r.URL.Query().Get("done")
@@ -157,7 +157,7 @@ func (v *view) done() string {
 	return done.Text
 }
 
-// trail leads from a page to those above it.
+// trail returns links to the parent pages.
 func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 	if v.may(n.begin()) {
 		trail = append(trail, web.ConsoleLink{Name: n.title, URL: v.url(n.begin(), nil)})
@@ -170,7 +170,8 @@ func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 	return trail
 }
 
-// manual is what there is to know of an operation. The page of a list need not say that it lists.
+// manual returns the details of an operation. For a list it omits the first sentence, which says
+// only that it lists.
 func manual(verb admin.Verb) string {
 	text := strings.Join(strings.Fields(verb.Spec().Details), " ")
 	if listed(verb) {
@@ -179,7 +180,7 @@ func manual(verb admin.Verb) string {
 	return text
 }
 
-// called is the subject of an operation as people know it: a client by the name that it calls itself.
+// called returns the object of an operation by name: a client by its own name.
 func (v *view) called(n noun, subject url.Values) string {
 	if id := subject.Get("id"); n.name == clients.name && id != "" {
 		if c, err := admin.ClientShow.Do(v.r.Context(), v.as, admin.ClientID{ID: id}); err == nil {
@@ -189,7 +190,7 @@ func (v *view) called(n noun, subject url.Values) string {
 	return shortened(subjectText(subject))
 }
 
-// subjectText is the subject of an operation in words.
+// subjectText returns the object of an operation as text.
 func subjectText(subject url.Values) string {
 	var out []string
 	for _, field := range slices.Sorted(maps.Keys(subject)) {

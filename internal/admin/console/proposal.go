@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// party shows who proposed or decided something: a person with their id, which leads to the account, and the
-// application by which they acted; or a program.
+// party shows who proposed or decided something. A user is shown with an ID that links to the
+// account and with the application; a program by name.
 func (v *view) party(p admin.Party, c *web.ConsoleCell) {
 	if p.UserID == "" {
 		c.Text = p.Client
@@ -30,7 +30,7 @@ func (v *view) party(p admin.Party, c *web.ConsoleCell) {
 	}
 }
 
-// proposedAbout leads from what a proposal is about to its page.
+// proposedAbout links the object of a proposal to its page.
 func proposedAbout(v *view, p []member, c *web.ConsoleCell) {
 	verb, ok := v.verbs[text(p, "operation")]
 	if !ok || c.Text == "" {
@@ -45,8 +45,8 @@ func proposedAbout(v *view, p []member, c *web.ConsoleCell) {
 	}
 }
 
-// eachInput shows the fields of the input of a proposal, one below the other, but for that which says what it
-// is about where another field of the page says so.
+// eachInput shows the input fields of a proposal, one per line. It omits the field that names the
+// object if another field of the page shows it.
 func eachInput(v *view, p []member, c *web.ConsoleCell) {
 	input, about := inputOf(p), ""
 	if verb, ok := v.verbs[text(p, "operation")]; ok && text(p, "about") != "" {
@@ -62,7 +62,7 @@ func eachInput(v *view, p []member, c *web.ConsoleCell) {
 	}
 }
 
-// firstInput shows the first fields of the input of a proposal, each of them shortened.
+// firstInput shows the first input fields of a proposal, each shortened.
 func firstInput(v *view, p []member, c *web.ConsoleCell) {
 	eachInput(v, p, c)
 	for i, line := range c.List {
@@ -76,7 +76,7 @@ func firstInput(v *view, p []member, c *web.ConsoleCell) {
 	}
 }
 
-// inputOf is the input of a proposal, without fields that say nothing.
+// inputOf returns the input of a proposal without empty fields.
 func inputOf(p []member) url.Values {
 	m, _ := memberOf(p, "input")
 	raw, _ := m.value.Interface().(json.RawMessage)
@@ -97,7 +97,7 @@ func inputOf(p []member) url.Values {
 	return out
 }
 
-// proposals says how many proposals the person at the browser may accept; nil where there are none.
+// proposals reports how many proposals the user may accept, or nil for zero.
 func (v *view) proposals() []web.ConsoleFinding {
 	if !v.may("proposal accept") {
 		return nil
@@ -120,7 +120,7 @@ func (v *view) proposals() []web.ConsoleFinding {
 	}}
 }
 
-// waits says that nothing has changed yet, because an operation was proposed.
+// waits says that an operation was proposed and has changed nothing yet.
 func (v *view) waits(p admin.Proposal) {
 	page := web.Console{
 		Title: "Proposed", Lead: "Nothing has changed yet. Another administrator has to accept this within 24 hours.",
@@ -129,7 +129,7 @@ func (v *view) waits(p admin.Proposal) {
 	v.page(http.StatusAccepted, "proposal", page)
 }
 
-// goesByProposal is what a proposal takes away when it is accepted.
+// goesByProposal lists the access that a proposal takes away if it is accepted.
 func (v *view) goesByProposal(id string) []string {
 	p, err := admin.ProposalShow.Do(v.r.Context(), v.as, admin.ProposalID{ID: id})
 	if err != nil {

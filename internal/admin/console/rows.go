@@ -12,15 +12,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// A list of structs, such as the scopes of an MCP server, is filled in by rows: the field "description" of the first
-// scope is "scopes.0.description". The first field of a struct names the row; a row without any value is left out.
+// A list of structs, such as the scopes of an MCP server, is filled in as rows. The field
+// "description" of the first scope is "scopes.0.description". The first field of a struct names the
+// row. Empty rows are ignored.
 
 const (
 	maxRows   = 100 // of one list
-	spareRows = 2   // that are empty, for more
+	spareRows = 2   // empty ones, to add items
 )
 
-// rowable reports a list whose items a person can fill in field by field.
+// rowable reports whether t is a list whose items can be filled in field by field.
 func rowable(t reflect.Type) bool {
 	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct {
 		return false
@@ -53,7 +54,7 @@ func rowsIn(list string, given url.Values) (n int) {
 	return n
 }
 
-// setRows makes a list of the rows that were filled in.
+// setRows parses the rows of a form into a list.
 func setRows(v reflect.Value, list string, given url.Values) error {
 	for i := range rowsIn(list, given) {
 		item := reflect.New(v.Type().Elem()).Elem()
@@ -77,7 +78,7 @@ func setRows(v reflect.Value, list string, given url.Values) error {
 	return nil
 }
 
-// giveRows fills the rows of a form with a list as it is.
+// giveRows fills the rows of a form from a list.
 func giveRows(v reflect.Value, list string, given url.Values) {
 	for i := range v.Len() {
 		for _, m := range members(v.Index(i)) {
@@ -99,7 +100,7 @@ func giveRows(v reflect.Value, list string, given url.Values) {
 	}
 }
 
-// rowLabels are what the fields of rows are called, where a tick has to say what it means.
+// rowLabels are labels for row fields whose checkbox needs an explanation.
 var rowLabels = map[string]string{
 	"default":    "Asked for at the first sign-in",
 	"every_call": "Needed by every call",
@@ -109,7 +110,7 @@ var rowLabels = map[string]string{
 	"max_age":    "Signed in at most this long ago, such as 5m",
 }
 
-// rowsOf are the rows of a form, with empty ones for more.
+// rowsOf returns the rows of a form, with spare ones.
 func rowsOf(m member, given url.Values) (rows []web.ConsoleRow) {
 	filled := rowsIn(m.name, given)
 	for i := range min(filled+spareRows, maxRows) {

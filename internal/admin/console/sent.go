@@ -16,37 +16,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// The bounds of what is kept of forms that were sent.
+// The limits for sent forms.
 const (
-	maxSent = 10_000         // of one person, at a time
-	sentFor = 24 * time.Hour // longer than any form is good
-	// runsFor is how long an act may run, also when its browser has gone; endedAfter is when it has ended,
-	// be it with the server that carried it out.
+	maxSent = 10_000         // per user
+	sentFor = 24 * time.Hour // longer than any form is valid
+	// runsFor is how long an operation may run, even if its browser is gone. After endedAfter it
+	// has ended, even if its server was killed.
 	runsFor    = time.Minute
 	endedAfter = runsFor + 15*time.Second
-	// waitsFor is how long a form that is sent again waits for the first one, and asksAgain is between two
-	// looks.
+	// waitsFor is how long a repeated form waits for the first one. asksAgain is the polling
+	// interval.
 	waitsFor  = 10 * time.Second
 	asksAgain = 50 * time.Millisecond
-	// secretFor is for how long the same form shows a secret again. A browser shows the answer to the second
-	// click alone.
+	// secretFor is how long the same form shows a secret again. After a double click, the browser
+	// shows only the second response.
 	secretFor = 10 * time.Second
 )
 
-// purposeSent is the purpose for which the master key seals what a form came to.
+// purposeSent is the purpose of the master key's encryption of the result of a form.
 const purposeSent = "outcome of a form"
 
-// outcome is what a form came to, as it is kept.
+// outcome is the stored result of a form.
 type outcome struct {
-	Text     string      `json:"t,omitempty"` // what was done; "": this is not known
-	To       string      `json:"l,omitempty"` // where it is to be seen
-	Proposal string      `json:"p,omitempty"` // what was done is to propose it
-	Secrets  [][2]string `json:"s,omitempty"` // each with its name
+	Text     string      `json:"t,omitempty"` // the change that was made; "" if unknown
+	To       string      `json:"l,omitempty"` // the page that shows it
+	Proposal string      `json:"p,omitempty"` // set if the operation was proposed
+	Secrets  [][2]string `json:"s,omitempty"` // pairs of name and value
 	At       time.Time   `json:"a"`
 }
 
-// begin reports whether a form is sent for the first time, as far as this server and its replicas know. If
-// it is not, it has answered.
+// begin reports whether a form is sent for the first time, to this server or another replica.
+// Otherwise it answers the request.
 func (v *view) begin(verb admin.Verb, state actState) (key storage.Hash, first bool) {
 	key = secrets.Hash("form of the console\x00" + state.UserID + "\x00" + state.Nonce)
 	r := storage.KeyedRequest{
@@ -81,7 +81,8 @@ func (v *view) begin(verb admin.Verb, state actState) (key storage.Hash, first b
 	}
 }
 
-// outcomeOf is what is kept of a form; of one whose end was not kept, or cannot be read any more, nothing.
+// outcomeOf returns the stored result of a form. It is empty if no result was stored, or it cannot
+// be decrypted any more.
 func (v *view) outcomeOf(stored storage.KeyedRequest) (o outcome) {
 	text, err := v.cfg.Ring.Open(purposeSent, stored.Sealed, stored.Key[:])
 	if err == nil {
@@ -93,7 +94,7 @@ func (v *view) outcomeOf(stored storage.KeyedRequest) (o outcome) {
 	return o
 }
 
-// settle keeps what a form came to. A form of which nothing was done is good for another try.
+// settle stores the result of a form. A form that made no change can be sent again.
 func (v *view) settle(key storage.Hash, o outcome, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.r.Context()), endedAfter-runsFor)
 	defer cancel()
@@ -109,14 +110,14 @@ func (v *view) settle(key storage.Hash, o outcome, err error) {
 	v.note(err)
 }
 
-// note logs what could not be kept: the form is not carried out again for it.
+// note logs a result that could not be stored. The form is not run again.
 func (v *view) note(err error) {
 	if err != nil {
 		v.cfg.Log.ErrorContext(v.r.Context(), "what a form of the console came to was not kept", "error", err)
 	}
 }
 
-// untouched reports whether an act has failed before it changed anything.
+// untouched reports whether an operation failed before it changed anything.
 func untouched(err error) bool {
 	for _, kind := range []error{
 		admin.ErrInvalid, admin.ErrConflict, admin.ErrForbidden, admin.ErrNotFound, admin.ErrUnavailable,
@@ -128,7 +129,7 @@ func untouched(err error) bool {
 	return errors.As(err, new(*admin.StaleError))
 }
 
-// outcome is what is to be kept of an act that may have changed something.
+// outcome returns the result to store for an operation that may have changed something.
 func (v *view) outcome(verb admin.Verb, out reflect.Value, state actState, err error) outcome {
 	s := verb.Spec()
 	proposed := (*admin.ProposedError)(nil)
@@ -182,7 +183,7 @@ func (v *view) again(verb admin.Verb, state actState, o outcome) {
 	v.page(http.StatusOK, n.name, p)
 }
 
-// unfinished answers a form that was sent before, and is being carried out.
+// unfinished answers a form that was sent before and is still running.
 func (v *view) unfinished(verb admin.Verb, state actState) {
 	s := verb.Spec()
 	n := nounOf(s.Name)

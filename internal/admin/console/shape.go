@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// common are fields that are shown in one way on every page.
+// common lists fields that every page shows in the same way.
 var common = map[string]shape{
 	"client_name": clientLink,
 	"user_name":   personLink,
@@ -26,7 +26,7 @@ var common = map[string]shape{
 	"agent":       said,
 }
 
-// text is a field of an item; "" where it has none.
+// text returns a field of an item as text, or "".
 func text(item []member, field string) string {
 	if m, ok := memberOf(item, field); ok {
 		return scalar(m.value)
@@ -34,10 +34,10 @@ func text(item []member, field string) string {
 	return ""
 }
 
-// eachWord shows words one below the other.
+// eachWord shows words one per line.
 func eachWord(_ *view, _ []member, c *web.ConsoleCell) { c.List, c.Text = strings.Fields(c.Text), "" }
 
-// notZero leaves a number out that counts nothing.
+// notZero omits a zero.
 func notZero(_ *view, _ []member, c *web.ConsoleCell) {
 	if c.Text == "0" {
 		c.Text = ""
@@ -46,7 +46,7 @@ func notZero(_ *view, _ []member, c *web.ConsoleCell) {
 
 func said(_ *view, _ []member, c *web.ConsoleCell) { c.Said = true }
 
-// clientLink is the name that a client calls itself, which leads to the client.
+// clientLink shows the name that a client gave itself, with a link to the client.
 func clientLink(v *view, item []member, c *web.ConsoleCell) {
 	id := cmp.Or(text(item, "client_id"), text(item, "client"))
 	nameOr(c, id)
@@ -55,17 +55,17 @@ func clientLink(v *view, item []member, c *web.ConsoleCell) {
 	}
 }
 
-// clientName is that name where the client is what is shown.
+// clientName shows that name on the client's own page.
 func clientName(_ *view, item []member, c *web.ConsoleCell) { nameOr(c, text(item, "id")) }
 
-// nameOr is a name that stands between quotation marks, and an id where there is none.
+// nameOr shows a name in quotation marks, or an ID if the name is empty.
 func nameOr(c *web.ConsoleCell, id string) {
 	if c.Said = c.Text != ""; !c.Said {
 		c.Text, c.Code = shortened(id), true
 	}
 }
 
-// named is a client in a sentence.
+// named returns a client's name for use in a sentence.
 func named(name, id string) string {
 	if name == "" {
 		return shortened(id)
@@ -73,7 +73,7 @@ func named(name, id string) string {
 	return "“" + label.Claim(name, maxHeading) + "”"
 }
 
-// attemptClient is who tried: a client may have neither a name nor an id.
+// attemptClient shows who tried. A client may have neither a name nor an ID.
 func attemptClient(v *view, item []member, c *web.ConsoleCell) {
 	clientLink(v, item, c)
 	if c.Text == "" {
@@ -94,7 +94,7 @@ func badProblem(_ *view, _ []member, c *web.ConsoleCell) {
 	}
 }
 
-// stateBadge is a word that is to be seen at once, with its tone.
+// stateBadge shows a word as a badge with its tone.
 func stateBadge(tones map[string]string) shape {
 	return func(_ *view, _ []member, c *web.ConsoleCell) {
 		if c.Text != "" {
@@ -103,7 +103,7 @@ func stateBadge(tones map[string]string) shape {
 	}
 }
 
-// hostsOf are the hosts of addresses, each once.
+// hostsOf returns the distinct hosts of addresses.
 func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 	var hosts []string
 	for _, address := range c.List {
@@ -122,19 +122,19 @@ func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 	c.Text = strings.Join(hosts, ", ")
 }
 
-// auditPerson shows the name of the person, also of an account that was deleted if the entry has its name.
-// The id is below it: another account can have the name by now.
+// auditPerson shows the name of the user, even of a deleted account if the entry recorded the name.
+// The ID is below it, because another account may have the name now.
 func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 	if name := text(item, "user_name"); name != "" {
-		personLink(v, item, c) // by the id
+		personLink(v, item, c) // with the ID
 		c.Note, c.Text, c.Code = shortened(c.Text), name, false
 	} else if c.Code = c.Text != ""; c.Code {
-		personLink(v, item, c) // by the id
+		personLink(v, item, c) // with the ID
 		c.Text = shortened(c.Text)
 	}
 }
 
-// auditClient is which client it was, by what it calls itself.
+// auditClient shows a client by the name that it gave itself.
 func auditClient(_ *view, item []member, c *web.ConsoleCell) {
 	id := c.Text
 	c.Text, c.Code = text(item, "client_name"), false
@@ -144,7 +144,7 @@ func auditClient(_ *view, item []member, c *web.ConsoleCell) {
 	nameOr(c, id)
 }
 
-// outcomeBadge is what came of a call, or of an act.
+// outcomeBadge shows the result of a call or operation.
 func outcomeBadge(_ *view, _ []member, c *web.ConsoleCell) {
 	if c.Text == "" {
 		return
@@ -153,7 +153,7 @@ func outcomeBadge(_ *view, _ []member, c *web.ConsoleCell) {
 	c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tone}}, ""
 }
 
-// heldBack marks a tool that nobody can call until it is accepted.
+// heldBack marks a tool that cannot be called until it is accepted.
 func heldBack(_ *view, _ []member, c *web.ConsoleCell) {
 	if c.Text == "yes" {
 		c.Badges = []web.ConsoleBadge{{Text: "held back", Tone: "bad"}}
@@ -161,7 +161,7 @@ func heldBack(_ *view, _ []member, c *web.ConsoleCell) {
 	c.Text = ""
 }
 
-// scopeNames are the names of the scopes of an MCP server.
+// scopeNames shows the names of the scopes of an MCP server.
 func scopeNames(_ *view, item []member, c *web.ConsoleCell) {
 	m, _ := memberOf(item, "scopes")
 	scopes, ok := m.value.Interface().([]storage.ScopeText)
@@ -178,10 +178,10 @@ func scopeNames(_ *view, item []member, c *web.ConsoleCell) {
 	}
 }
 
-// maxLines is how many lines a value of a list has.
+// maxLines limits the lines of a list value.
 const maxLines = 4
 
-// attemptVerdict is a verdict with what it comes to.
+// attemptVerdict shows a result with its explanation.
 func attemptVerdict(_ *view, item []member, c *web.ConsoleCell) {
 	c.Badges = []web.ConsoleBadge{verdictBadge(text(item, "ok") == "true", text(item, "pending") == "true",
 		attempt.Fault(text(item, "fault")))}
@@ -200,10 +200,10 @@ func verdictBadge(ok, pending bool, fault attempt.Fault) web.ConsoleBadge {
 	return web.ConsoleBadge{Text: "failed", Tone: "bad"}
 }
 
-// maxID is how much of an id is shown where it is one of many, in characters.
+// maxID limits the length of an ID in lists, in characters.
 const maxID = 20
 
-// shortened is an id as far as people tell it from others: its beginning and its end.
+// shortened returns the beginning and the end of an ID.
 func shortened(id string) string {
 	if len(id) <= maxID {
 		return id

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// show shows what an operation that only reads returns: of one thing, or of all.
+// show shows the output of an operation that only reads.
 func (v *view) show(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
@@ -22,7 +22,7 @@ func (v *view) show(verb admin.Verb) {
 	} else {
 		p.Title, p.Trail = cmp.Or(n.lists[s.Name].title, p.Title), v.trail(n, nil)
 	}
-	if missing(verb, query) { // a person has to say of what
+	if missing(verb, query) { // the user must name an object
 		p.Parts = append(p.Parts, v.question(verb, query))
 		v.page(http.StatusOK, n.name, p)
 		return
@@ -56,7 +56,7 @@ func (v *view) show(verb admin.Verb) {
 	v.page(http.StatusOK, n.name, p)
 }
 
-// screen shows what has a page of its own kind, and reports whether it did.
+// screen renders outputs that have their own kind of page, and reports whether it did.
 func (v *view) screen(out any, p *web.Console) bool {
 	switch out := out.(type) {
 	case admin.AttemptDetails:
@@ -83,7 +83,7 @@ func (v *view) screen(out any, p *web.Console) bool {
 	return true
 }
 
-// heading names one thing. What it calls itself stands between quotation marks.
+// heading names an object. A name that the object gave itself is in quotation marks.
 func (v *view) heading(n noun, all []member, subject url.Values) string {
 	m, ok := memberOf(all, cmp.Or(n.heading, "name"))
 	if !ok {
@@ -96,10 +96,10 @@ func (v *view) heading(n noun, all []member, subject url.Values) string {
 	return cmp.Or(c.Text, shortened(subjectText(subject)))
 }
 
-// maxHeading bounds what a thing calls itself, in characters.
+// maxHeading limits a name that an object gave itself, in characters.
 const maxHeading = 80
 
-// badges are what is to be seen of a thing at once.
+// badges returns the badges beside the heading of an object.
 func (v *view) badges(n noun, all []member) (out []web.ConsoleBadge) {
 	for _, m := range all {
 		if _, ok := n.badges[m.name]; ok {
@@ -109,7 +109,7 @@ func (v *view) badges(n noun, all []member) (out []web.ConsoleBadge) {
 	return out
 }
 
-// parts are the fields of a value: facts first, then what has facts or rows of its own.
+// parts returns the fields of a value: simple facts first, then groups and tables.
 func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
 	var facts web.ConsoleFacts
 	var rest []web.ConsolePart
@@ -139,7 +139,7 @@ func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePa
 	return append(parts, rest...)
 }
 
-// tableIn is a list that a thing has itself. One that is empty is left out, but where it teaches.
+// tableIn returns a list within an object. It omits an empty list unless the list has a hint.
 func (v *view) tableIn(n noun, m member, of url.Values) []web.ConsolePart {
 	t, ok := n.tables[m.name]
 	if !ok {
@@ -151,10 +151,10 @@ func (v *view) tableIn(n noun, m member, of url.Values) []web.ConsolePart {
 	return []web.ConsolePart{v.table(t, m.value, of)}
 }
 
-// few is how many rows a list about one thing has on its page.
+// few is the number of rows of a related list.
 const few = 10
 
-// relatedTo are the lists about one thing.
+// relatedTo returns the lists about an object.
 func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
 	for _, r := range n.related {
 		verb, known := v.verbs[r.list]
@@ -183,8 +183,8 @@ func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.Conso
 	return parts
 }
 
-// acts are the operations on one thing, or without a subject those that make one: what takes something
-// away comes last.
+// acts returns the operations on an object, or the operations that create one if subject is empty.
+// Operations that take something away come last.
 func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.ConsoleLink) {
 	for _, verb := range admin.All() {
 		s := verb.Spec()
@@ -213,7 +213,8 @@ func weight(grave bool) int {
 	return 0
 }
 
-// elsewhere reports operations to which no button leads: they are pages by themselves, or parts of one.
+// elsewhere reports whether no button leads to an operation, because it has a page or a part of
+// one.
 func (v *view) elsewhere(n noun, s admin.Spec) bool {
 	if s.Changes() {
 		return slices.ContainsFunc(n.related, func(r related) bool { return slices.Contains(r.acts, s.Name) })
@@ -228,7 +229,7 @@ func (v *view) elsewhere(n noun, s admin.Spec) bool {
 	})
 }
 
-// covers reports whether a subject has exactly these fields.
+// covers reports whether subject has exactly these fields.
 func covers(subject url.Values, fields []string) bool {
 	for _, f := range fields {
 		if !subject.Has(f) {

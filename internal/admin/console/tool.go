@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// tool shows a tool of an MCP server with what has changed of it, and leads to where it is accepted.
+// tool shows a tool of an MCP server with its changes, and links to the page that accepts them.
 func (v *view) tool(d admin.ToolDifference, p *web.Console) {
 	n, subject := nounOf("resource tool"), subjectOf(v.verbs["resource tool"], v.r.URL.Query())
 	all := members(reflect.ValueOf(d.WatchedTool))
@@ -27,10 +27,10 @@ func toolBadges(t admin.WatchedTool) []web.ConsoleBadge {
 	return out
 }
 
-// toolTones are the tones of the states of a tool.
+// toolTones maps the states of a tool to tones.
 var toolTones = map[string]string{admin.ToolAccepted: "good", admin.ToolChanged: "warn", admin.ToolNew: "warn"}
 
-// definition is the text of a tool's definitions.
+// definition shows the text of a tool's definitions.
 func definition(d admin.ToolDifference) web.ConsoleText {
 	text := web.ConsoleText{
 		Title: "What has changed", Text: strings.Join(d.Lines, "\n"),
@@ -42,15 +42,15 @@ func definition(d admin.ToolDifference) web.ConsoleText {
 	return text
 }
 
-// trailOfTools leads from a tool to the list of the tools of its MCP server.
+// trailOfTools links from a tool to the tools of its MCP server.
 func (v *view) trailOfTools(n noun, subject url.Values) []web.ConsoleLink {
 	of := subjectOf(v.verbs["resource tools"], subject)
 	return append(v.trail(n, of), web.ConsoleLink{Name: "Tools", URL: v.url("resource tools", of)})
 }
 
-// acceptance shows both definitions of a tool, with a form for each of them. A form carries the digest of the
-// definition that the page shows, so that a definition is accepted only if the person has seen it. The page is the
-// same after a definition has changed in between: it then shows the newer one.
+// acceptance shows both definitions of a tool, each with a form. A form carries the digest of the
+// definition on the page, so that users accept only a definition that they have seen. If a
+// definition changed in between, the page shows the newer one.
 func (v *view) acceptance(status int, verb admin.Verb, state actState, problem string) {
 	n, subject := nounOf(verb.Spec().Name), state.Subject
 	of := admin.ToolOf{URI: subject.Get("uri"), Name: subject.Get("name")}
@@ -72,7 +72,7 @@ func (v *view) acceptance(status int, verb admin.Verb, state actState, problem s
 		{d.Offered, "Accept the lines with +", "Accept the new definition"},
 		{d.Accepted, "Keep the lines with -", "Keep the accepted definition"},
 	} {
-		if c.digest == "" { // of a new tool
+		if c.digest == "" { // a new tool
 			continue
 		}
 		state.Shown = url.Values{"digest": {c.digest}}

@@ -13,18 +13,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// member is a field of an input or output, by its name in JSON.
+// member is a field of an input or output, by its JSON name.
 type member struct {
 	name  string
 	hint  string // of its schema
-	given bool   // it has to be there
-	clear bool   // as an empty list it says something else than nothing
+	given bool   // required
+	clear bool   // an empty list differs from an absent one
 	value reflect.Value
-	// secret: it is shown once, and not as a person fills it in.
+	// secret is set if the value is shown once, and masked in forms.
 	secret bool
 }
 
-// members are the fields of a struct, those of embedded ones among them.
+// members returns the fields of a struct, including those of embedded structs.
 func members(v reflect.Value) (out []member) {
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -43,10 +43,10 @@ func members(v reflect.Value) (out []member) {
 	return out
 }
 
-// valueOf is a list as the operations return it.
+// valueOf returns a list as operations return it.
 func valueOf[T any](items []T) reflect.Value { return reflect.ValueOf(items) }
 
-// memberOf is a field by its name.
+// memberOf finds a field by name.
 func memberOf(all []member, name string) (member, bool) {
 	for _, m := range all {
 		if m.name == name {
@@ -56,14 +56,14 @@ func memberOf(all []member, name string) (member, bool) {
 	return member{}, false
 }
 
-// plain are the words of names that are not spelled as they are.
+// plain gives the spelling of special words in names.
 var plain = map[string]string{
 	"id": "ID", "uri": "URL", "url": "URL", "mcp": "MCP", "jwks": "JWKS", "ip": "IP", "ok": "OK", "dpop": "DPoP",
 	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm",
 	"tls": "TLS", "json": "JSON", "par": "PAR",
 }
 
-// labels are the names of fields that are not their words.
+// labels gives captions for fields whose name is not a good caption.
 var labels = map[string]string{
 	"created_at":    "Created",
 	"last_login_at": "Last sign-in",
@@ -114,7 +114,7 @@ var labels = map[string]string{
 	"failure":         "Reason of the last failure",
 }
 
-// caption is a name of a field as people read it.
+// caption returns the readable name of a field.
 func caption(name string) string {
 	if s, ok := labels[name]; ok {
 		return strings.ToUpper(s[:1]) + s[1:]
@@ -132,7 +132,7 @@ func caption(name string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// codes are fields that people copy and compare, letter by letter.
+// isCode reports whether a field holds text that users copy or compare letter by letter.
 func isCode(name string) bool {
 	for _, s := range []string{
 		"id", "uri", "uris", "url", "reference", "kid", "hash", "leaf", "root", "resource", "resources", "issuer",
@@ -145,7 +145,7 @@ func isCode(name string) bool {
 	return false
 }
 
-// links are fields that name another thing: the operation that shows it, and its field.
+// links maps fields that name another object to the operation that shows it, and its field.
 var links = map[string][2]string{
 	"user": {"user show", "name"}, "username": {"user show", "name"}, "person": {"user show", "name"},
 	"client_id": {"client show", "id"}, "client": {"client show", "id"},
@@ -153,7 +153,7 @@ var links = map[string][2]string{
 	"resource": {"resource show", "uri"},
 }
 
-// cell is what is shown of a field of an item of a noun.
+// cell returns the cell for a field of an item of a noun.
 func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
 	c := v.plainCell(m, n.badges)
 	v.link(m.name, &c)
@@ -166,7 +166,7 @@ func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
 	return c
 }
 
-// plainCell is a field by what its value is.
+// plainCell returns a cell according to the type of the value.
 func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 	value := m.value
 	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
@@ -209,7 +209,7 @@ func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 	return c
 }
 
-// inLine is what a struct says, in one line.
+// inLine returns the fields of a struct in one line.
 func inLine(v reflect.Value) string {
 	var out []string
 	for _, m := range members(v) {
@@ -220,7 +220,7 @@ func inLine(v reflect.Value) string {
 	return strings.Join(out, ", ")
 }
 
-// scalar is a value of a simple kind as text; of others, as JSON.
+// scalar returns a simple value as text, and others as JSON.
 func scalar(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.String:
@@ -238,7 +238,7 @@ func scalar(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// editable is a value as a person changes it: JSON in lines.
+// editable returns a value as text to edit: indented JSON.
 func editable(v reflect.Value) string {
 	text := scalar(v)
 	var out bytes.Buffer
@@ -248,7 +248,7 @@ func editable(v reflect.Value) string {
 	return text
 }
 
-// link leads from a value to the page of what it names, where the role may see it.
+// link links a value to the page of the object that it names, if the role may see it.
 func (v *view) link(name string, c *web.ConsoleCell) {
 	to, ok := links[name]
 	if ok && c.Text != "" && v.may(to[0]) {
@@ -256,7 +256,7 @@ func (v *view) link(name string, c *web.ConsoleCell) {
 	}
 }
 
-// unwrapped is the value that an interface or a pointer holds.
+// unwrapped returns the value in an interface or pointer.
 func unwrapped(v reflect.Value) reflect.Value {
 	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
 		v = v.Elem()
@@ -264,12 +264,12 @@ func unwrapped(v reflect.Value) reflect.Value {
 	return v
 }
 
-// isTable reports a list of structs, which is a table of its own.
+// isTable reports whether v is a list of structs, which is shown as a table.
 func isTable(v reflect.Value) bool {
 	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct
 }
 
-// isGroup reports a struct that is shown as facts of its own.
+// isGroup reports whether v is a struct that is shown as a group of facts.
 func isGroup(v reflect.Value) bool {
 	if v.Kind() != reflect.Struct {
 		return false

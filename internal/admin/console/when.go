@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// ago is a moment as people tell each other, seen from now.
+// ago returns a relative time, such as "5 minutes ago".
 func ago(at, now time.Time) string {
 	d := now.Sub(at)
 	form := "%s ago"
@@ -27,7 +27,7 @@ func ago(at, now time.Time) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// exactly is a moment with its place among the days, and how long ago it is.
+// exactly returns the date and time, and for recent times also the relative time.
 func exactly(at, now time.Time) string {
 	day := at.UTC().Format("2 Jan 2006, 15:04 UTC")
 	if d := now.Sub(at).Abs(); d < 14*24*time.Hour {
@@ -36,7 +36,7 @@ func exactly(at, now time.Time) string {
 	return day
 }
 
-// after is how long one thing came after another.
+// after returns a time difference.
 func after(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -47,12 +47,12 @@ func after(d time.Duration) string {
 	return "+" + d.Round(time.Second).String()
 }
 
-// counted is a number with its noun, and its thousands apart.
+// counted returns a number with its noun, with thousands separated.
 func counted(n int, one, many string) string {
 	return grouped(n) + " " + label.Noun(n, one, many)
 }
 
-// grouped is a number whose thousands are apart.
+// grouped returns a number with thousands separated.
 func grouped(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
