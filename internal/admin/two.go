@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// CheckTwo returns an error if names is not a valid list of operations that need two administrators.
+// CheckTwo returns an error unless names is a valid list of operations that need two
+// administrators.
 func CheckTwo(names []string) error {
 	for _, name := range names {
 		switch v := named(name); {

@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// ACME is what gets the certificate of the server; nil: it comes from files, or there is none.
+// ACME returns the manager of the server's certificate. It returns nil if the certificate comes
+// from files or there is none.
 func (s *Server) ACME() (*acme.Manager, error) {
 	p := s.parts
 	c := p.Config.TLS.ACME
@@ -45,7 +46,7 @@ func (p Parts) measureCertificate(s acme.State) {
 	p.Metrics.CertificateFailed(s.Domain, s.Failed)
 }
 
-// portOf is the port of an address that was checked; 0 for none.
+// portOf returns the port of a validated address, or 0.
 func portOf(address string) int {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

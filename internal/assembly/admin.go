@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/keys"
 )
 
-// Admin carries out what an operator asks for. The notifier tells people of it.
+// Admin returns the service that runs administrative operations. notifier notifies users of
+// changes.
 func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 	if err := admin.CheckTwo(p.Config.Console.TwoAdministrators); err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 	}, nil
 }
 
-// warnOfAdministration warns of what weakens the administration: accounts that are named like ids, and operations
-// that console.two_administrators leaves out.
+// warnOfAdministration warns of weaknesses of the administration: accounts named like IDs, and
+// operations missing from console.two_administrators.
 func (p Parts) warnOfAdministration(ctx context.Context, notifier *notice.Notifier) error {
 	service, err := p.Admin(notifier)
 	if err != nil {
@@ -73,7 +74,7 @@ func (p Parts) warnOfAdministration(ctx context.Context, notifier *notice.Notifi
 	return nil
 }
 
-// ways are the ways in, as one who asks no person for a code sees them.
+// ways returns the authentication methods for administration, which never checks a user's code.
 func (p Parts) ways() (*ways.Ways, error) {
 	site, err := p.Config.Site()
 	if err != nil {
@@ -89,7 +90,7 @@ func (p Parts) ways() (*ways.Ways, error) {
 	})
 }
 
-// claimedKeys is KeyManager for one that may make a first key, which is sealed under ours.
+// claimedKeys is KeyManager for callers that may create a first key, encrypted with the master key.
 func (p Parts) claimedKeys(ctx context.Context) (*keys.Manager, error) {
 	if err := keys.Claim(ctx, p.Store, p.Keys); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (p Parts) claimedKeys(ctx context.Context) (*keys.Manager, error) {
 	return p.KeyManager(ctx)
 }
 
-// KeyManager manages the signing keys, for one that does not run the server.
+// KeyManager returns a manager of the signing keys for commands.
 func (p Parts) KeyManager(ctx context.Context) (*keys.Manager, error) {
 	return keys.New(ctx, keys.Config{
 		Store: p.Store, SecretKeys: p.Keys, Algorithm: p.Config.Tokens.Algorithm,

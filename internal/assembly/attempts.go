@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// attempts keeps what was asked and answered on the way to a token; nil when that is turned off. All
-// replicas make digests by one key, so that a code that one has issued is found where another redeems it.
+// attempts returns the recorder of attempts, or nil if it is off. All replicas use one key for
+// digests, so a code issued by one replica is recognized when another redeems it.
 func (p Parts) attempts() (*attempt.Recorder, error) {
 	if !p.Config.Attempts.Enabled {
 		return nil, nil
@@ -27,7 +27,7 @@ func (p Parts) attempts() (*attempt.Recorder, error) {
 	}), nil
 }
 
-// Prober signs the requests by which this installation tests itself.
+// Prober returns the signer of the requests with which this installation tests itself.
 func (p Parts) Prober() (*attempt.Prober, error) {
 	ring, err := secrets.NewRing(p.Keys...)
 	if err != nil {
@@ -40,5 +40,5 @@ func prober(ring *secrets.Ring, now func() time.Time) *attempt.Prober {
 	return attempt.NewProber(ring.Key("own probes", 32), now)
 }
 
-// Attempts finds what was kept.
+// Attempts returns the finder of recorded attempts.
 func (p Parts) Attempts() attempt.Finder { return attempt.Finder{Store: p.Store, Now: p.Now} }

@@ -32,8 +32,8 @@ const (
 	forgetTime      = 10 * time.Minute
 )
 
-// Recorder returns the recorder of a server: it logs to log and counts by count. Lines of routine events have level
-// DEBUG, unless the configuration asks for full detail.
+// Recorder returns the recorder of a server. It logs to log, and counts with count. Routine events
+// are logged at level DEBUG unless full detail is configured.
 func Recorder(c *config.Loaded, log *slog.Logger, count audit.Counter) *audit.Recorder {
 	r := audit.New(log, count)
 	if c.Audit.Full() {
@@ -42,7 +42,8 @@ func Recorder(c *config.Loaded, log *slog.Logger, count audit.Counter) *audit.Re
 	return r.RoutineAt(slog.LevelDebug)
 }
 
-// logCalls returns a function that logs calls. Successful calls of tools have the level of routine events.
+// logCalls returns a function that logs calls. Successful tool calls are logged at the level of
+// routine events.
 func (p Parts) logCalls(log *slog.Logger) func(context.Context, mcpresource.CallEvent) {
 	logged := mcpresource.LogCalls(log)
 	return func(ctx context.Context, e mcpresource.CallEvent) {
@@ -52,7 +53,7 @@ func (p Parts) logCalls(log *slog.Logger) func(context.Context, mcpresource.Call
 	}
 }
 
-// auditWriter keeps events in the audit log; nil where there is to be none.
+// auditWriter returns the writer of the audit log, or nil if there is no audit log.
 func (p Parts) auditWriter() *auditlog.Writer {
 	if !p.Config.Audit.Enabled {
 		return nil
@@ -70,13 +71,14 @@ func (p Parts) auditWriter() *auditlog.Writer {
 	return auditlog.NewWriter(o)
 }
 
-// auditMAC returns a function that opens the MAC of the audit log. The first server makes it.
+// auditMAC returns a function that opens the MAC of the audit log. The first server creates it.
 func (p Parts) auditMAC() func(context.Context) (*auditlog.MAC, error) {
 	return auditlog.MACOf(p.Store, p.Keys, auditOrigin(p.Config.Issuer), p.Now)
 }
 
-// keepCall adds calls of tools to the audit log: who called what, with arguments of which digest, and
-// how it ended (OB-05). Calls of a caller who is not known are in the server's log alone.
+// keepCall returns a function that records tool calls in the audit log: the caller, the tool, the
+// digest of the arguments, and the result (OB-05). Calls of unknown callers are only in the
+// server's log.
 func (p Parts) keepCall(resource string) func(context.Context, mcpresource.CallEvent) {
 	return func(ctx context.Context, e mcpresource.CallEvent) {
 		who := e.Principal
@@ -96,11 +98,11 @@ func (p Parts) keepCall(resource string) func(context.Context, mcpresource.CallE
 	}
 }
 
-// beginWithin is how long a call of a tool waits for its entry.
+// beginWithin limits how long a tool call waits for its audit entry.
 const beginWithin = 5 * time.Second
 
-// beginCall has a call of a tool reach the MCP server when an entry that it begins is in the audit log, and
-// not before: what it did could not be taken back.
+// beginCall returns a function that delays a tool call until an entry about its start is in the
+// audit log, because its effect cannot be undone.
 func (p Parts) beginCall(
 	resource string,
 ) func(context.Context, *mcpresource.Principal, mcpresource.Operation) error {
@@ -121,7 +123,7 @@ func (p Parts) beginCall(
 	}
 }
 
-// correct is a time of this machine by the clock of the store.
+// correct converts a time of this machine to the clock of the store.
 func (p Parts) correct(at time.Time) time.Time {
 	if p.Store == nil {
 		return at
@@ -129,18 +131,20 @@ func (p Parts) correct(at time.Time) time.Time {
 	return p.Store.Correct(at)
 }
 
-// AuditSigner signs checkpoints of the audit log. The first one makes the key and the seal of the log.
+// AuditSigner returns the signer of audit log checkpoints. The first call creates the key and the
+// seal of the log.
 func (p Parts) AuditSigner(ctx context.Context) (*auditlog.Signer, error) {
 	return auditlog.Open(ctx, p.Store, p.Keys, auditOrigin(p.Config.Issuer), p.Now())
 }
 
-// AuditChecker is AuditSigner that makes nothing, for those who only look. storage.ErrNotFound when no server has
-// begun the log.
+// AuditChecker is AuditSigner for readers: it creates nothing. It returns storage.ErrNotFound if no
+// server has started the log.
 func (p Parts) AuditChecker(ctx context.Context) (*auditlog.Signer, error) {
 	return auditlog.Open(ctx, p.Store, p.Keys, "", p.Now())
 }
 
-// AuditKeys returns the public key of the audit log and its seal, none of both when no server has begun the log.
+// AuditKeys returns the public key of the audit log and its seal. Both are empty if no server has
+// started the log.
 func (p Parts) AuditKeys(ctx context.Context) (auditlog.Keys, error) {
 	signer, err := p.AuditChecker(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -152,7 +156,8 @@ func (p Parts) AuditKeys(ctx context.Context) (auditlog.Keys, error) {
 	return auditlog.Keys{Public: signer.Key(), Signer: signer}, nil
 }
 
-// auditOrigin names the log of an issuer: its URL without the scheme (C2SP tlog-checkpoint).
+// auditOrigin returns the name of an issuer's log: its URL without the scheme (C2SP
+// tlog-checkpoint).
 func auditOrigin(issuer string) string {
 	name := issuer
 	if u, err := url.Parse(issuer); err == nil && u.Host != "" {
@@ -161,8 +166,8 @@ func auditOrigin(issuer string) string {
 	return strings.NewReplacer("+", "-", " ", "-").Replace(name) + "/audit"
 }
 
-// runAudit appends to the audit log, and signs how far it has come. The function that it returns waits
-// until what was recorded by then is in the log and signed.
+// runAudit appends to the audit log, and signs checkpoints. The returned function waits until all
+// events recorded so far are in the log and signed.
 func (s *Server) runAudit(ctx context.Context) (settle func()) {
 	if s.audit == nil {
 		return func() {}
@@ -192,7 +197,7 @@ func (s *Server) countAudit(ctx context.Context) {
 	}
 }
 
-// forget removes entries that are older than audit.keep.
+// forget removes entries older than audit.keep.
 func (s *Server) forget(ctx context.Context) {
 	if s.parts.Config.Audit.Keep == 0 {
 		return
@@ -225,14 +230,15 @@ func (p Parts) forgetOld(ctx context.Context) error {
 // checkpoints signs the log while the server runs.
 type checkpoints struct {
 	parts   Parts
-	signer  *auditlog.Signer // nil until the store has its key
-	since   time.Time        // when the log was signed last, or this server began
-	written int64            // the size of the last one in the file
-	posted  int64            // of the last one that the receiver has taken
-	failed  bool             // the receiver did not take the last one
+	signer  *auditlog.Signer // nil until the store contains its key
+	since   time.Time        // the last signature, or the start of this server
+	written int64            // the size of the last checkpoint in the file
+	posted  int64            // the size of the last one that the receiver accepted
+	failed  bool             // the receiver did not accept the last one
 }
 
-// run signs once a minute, and first soon after the start: what the server before has left is signed then.
+// run signs once a minute. The first signature, soon after the start, covers what an earlier server
+// has left.
 func (c *checkpoints) run(ctx context.Context) {
 	c.since = c.parts.Now()
 	next := time.NewTimer(firstCheckpoint)
@@ -253,7 +259,7 @@ func (c *checkpoints) sign(ctx context.Context) {
 	defer cancel()
 	err := c.checkpoint(bounded)
 	if err != nil && ctx.Err() != nil {
-		return // a server that stops signs no more
+		return // a stopping server no longer signs
 	}
 	now := c.parts.Now()
 	if err != nil {
@@ -291,7 +297,7 @@ func (c *checkpoints) checkpoint(ctx context.Context) (err error) {
 	return nil
 }
 
-// post posts a checkpoint. One that the receiver does not take is left: the next one says all that it does.
+// post posts a checkpoint. A refused one is dropped, because the next one covers it.
 func (c *checkpoints) post(ctx context.Context, newest storage.AuditCheckpoint) {
 	to := c.parts.Config.Audit.CheckpointURL
 	if to == "" || newest.Size == c.posted {
@@ -319,7 +325,7 @@ func (c *checkpoints) post(ctx context.Context, newest storage.AuditCheckpoint) 
 	c.failed = true
 }
 
-// replaceFile writes a checkpoint so that a reader finds this one or the one before, whole.
+// replaceFile writes a checkpoint atomically: readers see either this one or the previous one.
 func replaceFile(path string, c storage.AuditCheckpoint) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".checkpoint-")
 	if err != nil {
@@ -327,7 +333,7 @@ func replaceFile(path string, c storage.AuditCheckpoint) error {
 	}
 	_, err = f.Write(c.Signed)
 	if err == nil {
-		err = f.Chmod(0o644) // it is public: those who check are others
+		err = f.Chmod(0o644) // it is public, because other users verify it
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

@@ -11,15 +11,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// kept is an audit.Log that holds what it was given.
+// kept is an audit.Log that collects its entries.
 type kept []string
 
 func (k *kept) Add(_ context.Context, event string, attrs []slog.Attr) {
 	*k = append(*k, fmt.Sprint(event, " ", attrs))
 }
 
-// TestKeepCall: OB-05. A call of a tool is in the audit log with who called and a digest of the
-// arguments, without them; a call of another method, or of an unknown caller, is not.
+// TestKeepCall checks that a tool call is in the audit log with its caller and the digest of its
+// arguments, but not the arguments (OB-05). Calls of other methods or unknown callers are not.
 func TestKeepCall(t *testing.T) {
 	var log kept
 	p := Parts{Audit: audit.New(slog.New(slog.DiscardHandler)).Into(&log)}
@@ -42,8 +42,8 @@ func TestKeepCall(t *testing.T) {
 	}
 }
 
-// TestBeginCall: OB-06. With audit.required a call goes on when its beginning is in the audit log, and not
-// when it cannot be written; other methods do not wait.
+// TestBeginCall checks that, with audit.required, a call continues once its start is in the audit
+// log, and fails if it cannot be written (OB-06). Other methods do not wait.
 func TestBeginCall(t *testing.T) {
 	var log kept
 	slow := &slowLog{Log: &log}
@@ -68,7 +68,7 @@ func TestBeginCall(t *testing.T) {
 	}
 }
 
-// slowLog is an audit.Log that has to be waited for.
+// slowLog is an audit.Log that delays its entries.
 type slowLog struct {
 	audit.Log
 	err error

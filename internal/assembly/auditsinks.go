@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditsink"
 )
 
-// AuditSinks delivers the audit log to other systems; nil without any.
+// AuditSinks returns the deliverer of the audit log to log destinations, or nil without any.
 func (p Parts) AuditSinks() (*auditsink.Deliverer, error) {
 	if len(p.Config.Audit.Sinks) == 0 {
 		return nil, nil
@@ -22,8 +22,8 @@ func (p Parts) AuditSinks() (*auditsink.Deliverer, error) {
 	})
 }
 
-// runAuditSinks delivers until the function that it returns is called, which waits for some seconds until
-// what is in the log then was delivered.
+// runAuditSinks delivers until the returned function is called. That function waits a few seconds
+// for the delivery of the entries in the log.
 func (s *Server) runAuditSinks(ctx context.Context) (settle func()) {
 	if s.sinks == nil {
 		return func() {}
@@ -44,7 +44,7 @@ func (s *Server) runAuditSinks(ctx context.Context) (settle func()) {
 	}
 }
 
-// countSinks tells how far each sink has come, which the store knows of all replicas.
+// countSinks reports the progress of each log destination, which the store knows for all replicas.
 func (s *Server) countSinks(ctx context.Context) {
 	if s.parts.Metrics == nil {
 		return

@@ -13,9 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// broker is what an upstream gets the tokens of a provider from, nil when none is
-// configured. The gateway is then the resource server of the exchange (RFC 8693), with a
-// client of the operator.
+// broker returns the source of provider tokens for an upstream, or nil if none is configured. The
+// gateway acts as the resource server in the token exchange (RFC 8693), with a configured client.
 func broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource, error) {
 	if b.Provider == "" {
 		return nil, nil
@@ -31,7 +30,7 @@ func broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource
 	return brokered{broker}, nil
 }
 
-// inProcess sends requests to a handler: the authorization server need not be able to
+// inProcess sends requests directly to a handler, because the authorization server may be unable to
 // reach itself by its public name.
 type inProcess struct{ http.Handler }
 
@@ -48,7 +47,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer is what a handler has answered.
+// answer is the response of a handler.
 type answer struct {
 	status int
 	header http.Header
@@ -68,12 +67,12 @@ func (a *answer) Write(b []byte) (int, error) {
 	return a.body.Write(b)
 }
 
-// tokens is what *mcpresource.Broker does.
+// tokens is the interface of *mcpresource.Broker.
 type tokens interface {
 	Token(ctx context.Context, provider string, scopes ...string) (*mcpresource.UpstreamToken, error)
 }
 
-// brokered says in the gateway's terms what a broker says.
+// brokered converts the results of a broker for the gateway.
 type brokered struct{ tokens }
 
 // Token implements gateway.TokenSource.

@@ -21,7 +21,7 @@ func (s someTokens) Token(context.Context, string, ...string) (*mcpresource.Upst
 	return s.token, s.err
 }
 
-// TestBrokered: RS-50, RS-200.
+// TestBrokered checks the conversion of a broker's results (RS-50, RS-200).
 func TestBrokered(t *testing.T) {
 	got, err := brokered{
 		someTokens{token: &mcpresource.UpstreamToken{AccessToken: "t", TokenType: "Bearer"}}}.Token(t.Context(),

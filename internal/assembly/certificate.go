@@ -13,19 +13,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/acme"
 )
 
-// certificate serves the certificate that stands in the files now, so that a renewal needs no
-// restart of the server.
+// certificate serves the certificate in the files, and notices renewals without a restart.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	now               func() time.Time
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	pair   *tls.Certificate
-	stamp  [2]fileStamp // of the files that were read last
-	unfit  bool         // these could not be used, and pair is older
+	stamp  [2]fileStamp // of the files last read
+	unfit  bool         // these files were unusable, and pair is older
 	looked time.Time
-	warned time.Time // of its end
+	warned time.Time // that it expires
 }
 
 type fileStamp struct {
@@ -33,14 +32,14 @@ type fileStamp struct {
 	size int64
 }
 
-// lookEvery is how often the files are looked at, at most.
+// lookEvery is the minimum interval between checks of the files.
 const lookEvery = 10 * time.Second
 
-// warnOfEnd is how often it is said that the certificate ends soon.
+// warnOfEnd is the interval of warnings that the certificate expires soon.
 const warnOfEnd = 12 * time.Hour
 
-// Certificate reads the configured certificate (DL-01), and returns what a tls.Config needs to serve it;
-// nil for http. Until ctx ends it measures for how long the certificate is good.
+// Certificate reads the configured certificate (DL-01). It returns the function for a tls.Config,
+// or nil for http. Until ctx ends, it measures how long the certificate is still valid.
 func (p Parts) Certificate(ctx context.Context) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	c, err := p.certificate()
 	if c == nil || err != nil {
@@ -74,8 +73,8 @@ func (p Parts) certificate() (*certificate, error) {
 	return c, nil
 }
 
-// at returns the certificate, read again if its files have changed. Half a renewal, one file
-// without the other, is not served: the one before is, until both fit.
+// at returns the certificate, read again if its files have changed. It ignores half a renewal,
+// where only one file has changed: the previous certificate stays until both files match.
 func (c *certificate) at(now time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +92,8 @@ func (c *certificate) at(now time.Time) *tls.Certificate {
 	return c.pair
 }
 
-// read reads files that have changed, and those that could not be used: who may read them changes neither their
-// time nor their size.
+// read reads files that have changed. It also retries unusable files, because a change of
+// permissions affects neither time nor size.
 func (c *certificate) read() {
 	stamp := c.stamps()
 	if stamp == c.stamp && !c.unfit {

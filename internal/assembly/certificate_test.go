@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 )
 
-// TestCertificateReload: a renewed certificate is served without a restart, and half a
+// TestCertificateReload checks that a renewed certificate is served without a restart, and half a
 // renewal is not (issue 11, 4.3).
 func TestCertificateReload(t *testing.T) {
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestCertificateReload(t *testing.T) {
 	}
 	now := time.Now()
 	name := func() string { return served.at(now).Leaf.DNSNames[0] }
-	// Half of a renewal: a file that does not fit the other, is cut off, or is gone.
+	// Half a renewal: a file that does not match the other, is truncated, or is missing.
 	_, other := write("other.example")
 	for what, half := range map[string]func(){
 		"DL-01: a key without its certificate": func() { put(key, append(other, '\n')) },
@@ -86,7 +86,7 @@ func TestCertificateReload(t *testing.T) {
 	if got := name(); got != "second.example" {
 		t.Errorf("after the renewal %s is served", got)
 	}
-	// The certificates of the test are good for an hour, of which they have less than a quarter left then.
+	// The test's certificates are valid for an hour. Less than a quarter of it is then left.
 	log.Reset()
 	served.warned = time.Time{}
 	leaf := served.at(now).Leaf

@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 )
 
-// TestCheckpointsArePosted: OB-04. A receiver elsewhere gets each new checkpoint; when it fails, the next one,
-// and the log says so once.
+// TestCheckpointsArePosted checks that a remote receiver gets each new checkpoint (OB-04). After a
+// failure, it gets the next one, and the failure is logged once.
 func TestCheckpointsArePosted(t *testing.T) {
 	store := installation.Store(t)
 	var down atomic.Bool
@@ -52,7 +52,7 @@ func TestCheckpointsArePosted(t *testing.T) {
 		signing.sign(t.Context())
 	}
 	grow()
-	signing.sign(t.Context()) // nothing is new
+	signing.sign(t.Context()) // no new entries
 	down.Store(true)
 	grow()
 	grow()

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// clearance is whose permission each call of a tool needs, as it is configured. The configuration has been validated.
+// clearance converts a configured tool call approval rule, which has been validated.
 func clearance(c config.ToolClearance) mcpresource.Clearance {
 	out := mcpresource.Clearance{
 		By: c.By, Approvers: c.Approvers,

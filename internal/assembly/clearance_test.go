@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestClearance: a call of a tool behind the gateway that its person has to approve, from the configuration to the MCP
-// server, with the authorization server and its store.
+// TestClearance checks a tool call behind the gateway that its user must approve. It covers the
+// configuration, the authorization server with its store, and the MCP server.
 func TestClearance(t *testing.T) {
 	s := newSite(t)
 	plain := agent{inProcess{s.Handler()}, false}
@@ -36,7 +36,7 @@ func TestClearance(t *testing.T) {
 		defer s.mu.Unlock()
 		return len(s.asked)
 	}
-	// wait is the id of what a call waits for.
+	// wait returns the ID of the approval that a call waits for.
 	wait := func(arguments string) string {
 		t.Helper()
 		w := call(arguments)
@@ -119,7 +119,7 @@ func TestClearance(t *testing.T) {
 	if w := call(string(long)); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "too long") {
 		t.Errorf("RS-217: arguments that nobody reads: got %d %s", w.Code, w.Body)
 	}
-	// A word that was given ends with its grant.
+	// An approval ends with its grant.
 	third := wait(`{"amount":200}`)
 	decide(third, true)
 	c, err := store.Clearance(t.Context(), third, time.Now())

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// console has the server show the console, and returns what tells people of what is done there; nil:
-// there is no console. Grants that are cut there are marked by the server's housekeeping.
+// console enables the console, and returns the notifier for its changes, or nil if there is no
+// console. The server's housekeeping marks the grants that are revoked there.
 func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notice.Notifier, error) {
 	c := p.Config.Console
 	if !c.Enabled {
@@ -42,7 +42,8 @@ func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notic
 	return notifier, nil
 }
 
-// reading is the registry of the server, which knows what it has read; without one, a new one.
+// reading returns the server's registry, which knows the documents that it has read, or else a new
+// one.
 func (p Parts) reading(clients authserver.Clients) func() (*dcr.Registry, error) {
 	r, ok := clients.(*dcr.Registry)
 	if !ok {
@@ -51,8 +52,8 @@ func (p Parts) reading(clients authserver.Clients) func() (*dcr.Registry, error)
 	return func() (*dcr.Registry, error) { return r, nil }
 }
 
-// asking is the delegation of the server, which knows how providers have answered; without one, one that
-// only looks.
+// asking returns the server's delegation, which knows how providers have responded, or else a
+// read-only one.
 func (p Parts) asking(d *thirdparty.Delegation) func() (*thirdparty.Delegation, error) {
 	if d == nil {
 		return p.Delegation

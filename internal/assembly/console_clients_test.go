@@ -15,8 +15,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
-// OB-11: the page of a client has its metadata document as the server has read it last, as text, with why it
-// could not be had since, and the rule that lets it in; client policy has all rules, in their order.
+// TestConsoleClientDocument checks that the page of a client shows its last metadata document as
+// text, the error of later fetches, and the rule that admits it (OB-11). client policy lists all
+// rules in order.
 func TestConsoleClientDocument(t *testing.T) {
 	t.Parallel()
 	var text atomic.Value

@@ -21,8 +21,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// twoReplicas are two servers of one database whose clock can be put forward, with change made to their
-// configuration, and a browser of one person at each: one browser that a proxy sends to either.
+// twoReplicas returns two servers of one database with an adjustable clock, after applying change
+// to their configuration. at contains one user's browser at each server, as if a proxy sent a
+// single browser to both.
 func twoReplicas(t *testing.T, change func(*config.Loaded)) (s *Server, clock *aging, at [2]*browser) {
 	t.Helper()
 	parts := consoled(t, change).parts
@@ -40,8 +41,8 @@ func twoReplicas(t *testing.T, change func(*config.Loaded)) (s *Server, clock *a
 	return s, clock, at
 }
 
-// OB-10: a form that was carried out is not carried out again, on any replica: whoever sends it again is told
-// that it was done, and where. One that was refused can be mended and sent.
+// TestConsoleFormsAreSentOnce checks that a form runs once on all replicas (OB-10). Users who send
+// it again learn that it was done, and where. A refused form can be corrected and sent again.
 func TestConsoleFormsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	s, clock, at := twoReplicas(t, nil)
@@ -91,8 +92,8 @@ func linkIn(p page) string {
 	return ""
 }
 
-// OB-10: a form that a person sends twice at once, to two replicas, is carried out once, and each answer has
-// the secret that it made.
+// TestConsoleDoubleClick checks that a form sent twice concurrently, to two replicas, runs once
+// (OB-10). Both responses must contain the secret that it created.
 func TestConsoleDoubleClick(t *testing.T) {
 	t.Parallel()
 	s, _, at := twoReplicas(t, nil)
@@ -125,7 +126,7 @@ func TestConsoleDoubleClick(t *testing.T) {
 
 var secretOf = regexp.MustCompile(`(?s)<div class="secret">.*?<code>([^<]+)</code>`)
 
-// OB-10: what two administrators have to do is proposed once by one form.
+// TestConsoleProposesOnce checks that one form creates one proposal for two administrators (OB-10).
 func TestConsoleProposesOnce(t *testing.T) {
 	t.Parallel()
 	_, _, at := twoReplicas(t, func(c *config.Loaded) { c.Console.TwoAdministrators = []string{"user disable"} })
@@ -140,8 +141,8 @@ func TestConsoleProposesOnce(t *testing.T) {
 	}
 }
 
-// OB-10: of a form whose end could not be kept it is not known what became of it, and it is not carried out
-// again.
+// TestConsoleOutcomeNotKnown checks that a form whose result could not be stored has an unknown
+// outcome, and does not run again (OB-10).
 func TestConsoleOutcomeNotKnown(t *testing.T) {
 	t.Parallel()
 	parts := consoled(t, nil).parts
@@ -173,8 +174,9 @@ func TestConsoleOutcomeNotKnown(t *testing.T) {
 	}
 }
 
-// OB-10: a form is for the account that its page was about. Another one that gets its name in between, or has
-// its id for a name, is left alone.
+// TestConsoleFormsAreForTheAccountThatWasShown checks that a form applies only to the account that
+// its page showed (OB-10). Another account that has received its name since, or whose name is its
+// ID, stays unchanged.
 func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, nil)
@@ -196,7 +198,7 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 		t.Error("OB-10: an account was disabled that was not shown")
 	}
 	carol, _ := people.Find(t.Context(), "carol")
-	// An earlier version let an account have the id of another one for a name.
+	// An earlier version allowed an account to use another account's ID as its name.
 	liar := storage.User{ID: "usr_liar", Name: carol.ID, CreatedAt: time.Now()}
 	if err := s.parts.Store.CreateUser(t.Context(), liar); err != nil {
 		t.Fatal(err)
@@ -216,8 +218,9 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 	wantPage(t, b.get("/admin/user/links/withdraw?name=nobody"), 200, "/admin/user/links/withdraw")
 }
 
-// OB-06: with audit.required an act of the console that could not be written is answered by a page that says so,
-// and while the log takes nothing the next one is not begun. Its form is good when the log is back.
+// TestConsoleWhileTheAuditIsAway checks the console with audit.required (OB-06). If the audit entry
+// of a change could not be written, the page must say so. While the log accepts no entries, the
+// next change does not start. Its form can be sent once the log is back.
 func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	t.Parallel()
 	parts := consoled(t, func(c *config.Loaded) { c.Audit.Enabled, c.Audit.Required = true, true }).parts

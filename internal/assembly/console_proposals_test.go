@@ -12,8 +12,9 @@ import (
 
 var proposalPage = regexp.MustCompile(`/admin/proposal/show\?id=(prp_[\w-]+)`)
 
-// OB-10: an operation that needs two administrators is proposed in the console, which then offers to decline
-// it to who proposed it, and to accept or decline it to people who may use it, as long as it is open.
+// TestConsoleProposals checks that the console proposes an operation that needs two administrators
+// (OB-10). It must offer the proposer to decline, and permitted users to accept or decline, while
+// the proposal is open.
 func TestConsoleProposals(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, func(l *config.Loaded) {
@@ -84,8 +85,8 @@ func TestConsoleProposals(t *testing.T) {
 	offers(root, role, false, false)
 }
 
-// TestConsoleProposalsAboutThings: EN-06 EN-07: the console keeps support from accounts with a role, and proposes
-// things that do not exist yet.
+// TestConsoleProposalsAboutThings checks that the console keeps support from accounts with a role,
+// and can propose operations on objects that do not exist yet (EN-06, EN-07).
 func TestConsoleProposalsAboutThings(t *testing.T) {
 	t.Parallel()
 	s := consoled(t, func(l *config.Loaded) {

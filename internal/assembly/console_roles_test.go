@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// roled is a server with an account of each role, and a browser of each.
+// roled returns a server with one account for each role, and a browser for each.
 func roled(t *testing.T) map[admin.Role]*browser {
 	t.Helper()
 	s := consoled(t, nil)
@@ -43,7 +43,7 @@ func roled(t *testing.T) map[admin.Role]*browser {
 
 var pathField = regexp.MustCompile(`{([a-z_]+)}`)
 
-// pageOf is the page of an operation about things that there are, as far as a name says.
+// pageOf returns the page of an operation, with existing objects where a name identifies them.
 func pageOf(verb admin.Verb) string {
 	query := url.Values{}
 	for _, f := range pathField.FindAllStringSubmatch(verb.Spec().Path, -1) {
@@ -57,8 +57,8 @@ func pageOf(verb admin.Verb) string {
 
 var linkTo = regexp.MustCompile(`(?:href|action)="(/admin/[^"?]*)`)
 
-// OB-10: what a role may not do is refused by the page of each operation, whether it is opened or posted, and
-// no page of its own leads there.
+// TestConsoleOfEachRole checks that the page of an operation refuses roles without permission, for
+// GET and POST, and that no page links to it (OB-10).
 func TestConsoleOfEachRole(t *testing.T) {
 	t.Parallel()
 	for role, b := range roled(t) {
@@ -100,8 +100,9 @@ func TestConsoleOfEachRole(t *testing.T) {
 	}
 }
 
-// OB-10 EN-06: a page offers a change of a thing if and only if the service would let the role make it there: who
-// helps people is offered nothing about an account that has a role.
+// TestConsoleOffersWhatTheServiceAllows checks that a page offers a change if and only if the
+// service would permit it (OB-10, EN-06). Support must be offered nothing about an account with a
+// role.
 func TestConsoleOffersWhatTheServiceAllows(t *testing.T) {
 	t.Parallel()
 	offered := 0
@@ -141,7 +142,7 @@ func TestConsoleOffersWhatTheServiceAllows(t *testing.T) {
 	}
 }
 
-// aging is a store whose clock can be put forward.
+// aging is a store with an adjustable clock.
 type aging struct {
 	storage.Store
 	by atomic.Int64
@@ -151,8 +152,9 @@ func (a *aging) Correct(at time.Time) time.Time {
 	return a.Store.Correct(at).Add(time.Duration(a.by.Load()))
 }
 
-// OB-10: a proof that has become too old while a form was filled in is asked for, and the form is there again
-// as it was left: it is not carried out by itself. A password is not kept.
+// TestConsoleKeepsWhatWasFilledIn checks that a user whose authentication expired while filling in
+// a form must authenticate again, and then sees the form as filled in (OB-10). It does not run by
+// itself. A password is not kept.
 func TestConsoleKeepsWhatWasFilledIn(t *testing.T) {
 	t.Parallel()
 	parts := consoled(t, nil).parts

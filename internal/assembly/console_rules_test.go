@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestConsoleRules: RU-19: "Bob may only read" is one form, and the page of Bob says what he may have and why.
+// TestConsoleRules checks that "Bob may only read" is one form, and that Bob's page shows his
+// permissions and the reason (RU-19).
 func TestConsoleRules(t *testing.T) {
 	t.Parallel()
 	const server = "https://notes.example.com/mcp"

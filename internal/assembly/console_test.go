@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
-// browser is one of a person, at a server that listens.
+// browser is a user's browser at a listening server.
 type browser struct {
 	t    *testing.T
 	c    *http.Client
@@ -24,7 +24,7 @@ type browser struct {
 
 const passphrase = "correct horse battery"
 
-// consoled is a server with accounts, and change made to its configuration.
+// consoled returns a server with accounts, after applying change to its configuration.
 func consoled(t *testing.T, change func(*config.Loaded)) *Server {
 	t.Helper()
 	s := measured(t)
@@ -56,7 +56,7 @@ func browse(t *testing.T, h http.Handler) *browser {
 	return &browser{t, &http.Client{Jar: jar}, server.URL}
 }
 
-// page is what the browser shows in the end.
+// page is the final page after redirects.
 type page struct {
 	status     int
 	path, body string
@@ -89,7 +89,7 @@ func (b *browser) get(path string) page { b.t.Helper(); return b.do(http.MethodG
 
 var formOf = regexp.MustCompile(`(?s)<form method="post" action="([^"]*)"[^>]*>.*?name="step" value="([^"]+)"`)
 
-// send posts the first form of a page whose action begins with a path.
+// send posts the first form of a page whose action starts with a path.
 func (b *browser) send(p page, to string, kv ...string) page {
 	b.t.Helper()
 	for _, m := range formOf.FindAllStringSubmatch(p.body, -1) {
@@ -106,7 +106,7 @@ func (b *browser) send(p page, to string, kv ...string) page {
 	return page{}
 }
 
-// at opens a page of the console, by way of the sign-in page.
+// at opens a page of the console through the sign-in page.
 func (b *browser) at(path, name string) page {
 	b.t.Helper()
 	return b.send(b.get(path), "/login", "username", name, "password", passphrase)
@@ -124,8 +124,8 @@ func wantPage(t *testing.T, p page, status int, path string, has ...string) {
 	}
 }
 
-// OB-10: the console asks a person to sign in, brings them to the page that they wanted, and carries out
-// what they were asked about on a page of its own.
+// TestConsole checks that the console requires sign-in, returns to the requested page, and runs an
+// operation after a confirmation page (OB-10).
 func TestConsole(t *testing.T) {
 	s := consoled(t, nil)
 	b := browse(t, s.Handler())
@@ -147,7 +147,7 @@ func TestConsole(t *testing.T) {
 	wantPage(t, b.get("/admin/user/show?x="+strings.Repeat("x", 5000)), 400, "/admin", "too long")
 }
 
-// OB-10: an account without a role sees nothing, and does nothing.
+// TestConsoleWithoutARole checks that an account without a role can see and do nothing (OB-10).
 func TestConsoleWithoutARole(t *testing.T) {
 	s := consoled(t, nil)
 	alice, bob := browse(t, s.Handler()), browse(t, s.Handler())
@@ -169,7 +169,8 @@ func TestConsoleWithoutARole(t *testing.T) {
 	}
 }
 
-// By default the console is for administrators with a second factor: they add one before anything else.
+// TestConsoleDemandsASecondFactor checks that, by default, administrators must add a second factor
+// before using the console.
 func TestConsoleDemandsASecondFactor(t *testing.T) {
 	byDefault := config.Default(func(string) string { return "" }).Login
 	s := consoled(t, func(c *config.Loaded) { c.Login = byDefault })
@@ -185,8 +186,8 @@ func TestConsoleDemandsASecondFactor(t *testing.T) {
 	}
 }
 
-// OB-10: the account page of a person with a role leads to the console, and no other one does; the console
-// leads back.
+// TestConsoleFromTheAccount checks that only the account page of a user with a role links to the
+// console, and that the console links back (OB-10).
 func TestConsoleFromTheAccount(t *testing.T) {
 	s := consoled(t, nil)
 	b := browse(t, s.Handler())
@@ -197,7 +198,8 @@ func TestConsoleFromTheAccount(t *testing.T) {
 	}
 }
 
-// OB-10: the form of an act is good for its person, its act and its account only.
+// TestConsoleFormsAreBound checks that a form is valid only for its user, operation and account
+// (OB-10).
 func TestConsoleFormsAreBound(t *testing.T) {
 	s := consoled(t, nil)
 	b := browse(t, s.Handler())
@@ -224,7 +226,8 @@ func TestConsoleFormsAreBound(t *testing.T) {
 	resp.Body.Close()
 }
 
-// OB-10: what cannot be undone asks for a fresh proof first, and goes on where the person was.
+// TestConsoleAsksForAFreshProof checks that a change that cannot be undone first requires
+// authentication, and then continues on the same page (OB-10).
 func TestConsoleAsksForAFreshProof(t *testing.T) {
 	s := consoled(t, func(c *config.Loaded) { c.Console.Fresh = 0 })
 	b := browse(t, s.Handler())
@@ -240,8 +243,8 @@ func TestConsoleAsksForAFreshProof(t *testing.T) {
 	wantPage(t, b.get("/admin/user/disable?name=bob"), 200, "/admin/user/disable")
 }
 
-// OB-10: console.listen moves the console to the management listener, where people can sign in, and
-// console.enabled takes it away.
+// TestWhereTheConsoleIs checks that console.listen moves the console to the management listener
+// with sign-in, and that console.enabled turns it off (OB-10).
 func TestWhereTheConsoleIs(t *testing.T) {
 	s := consoled(t, func(c *config.Loaded) { c.Console.Listen = config.ConsoleManagement })
 	wantPage(t, browse(t, s.Handler()).get("/admin"), 404, "/admin")
@@ -257,12 +260,13 @@ func TestWhereTheConsoleIs(t *testing.T) {
 	}
 }
 
-// OB-11: people and clients are found by a part of their names; a client that no list has is opened from there.
-// The page of a resource of the server itself is there, as grants lead to it, and nobody can change it.
+// TestConsoleSearch checks that users and clients are found by a part of their names, and that an
+// unlisted client can be opened (OB-11). The page of the server's own resource exists, because
+// grants link to it, but offers no changes.
 func TestConsoleSearch(t *testing.T) {
 	s := consoled(t, nil)
 	b := browse(t, s.Handler())
-	// Ids are searched too, so the part has to be one that hardly a random id has.
+	// The search includes IDs, so the text must be unlikely in a random ID.
 	p := b.at("/admin/user/list?match=AROL", "alice")
 	wantPage(t, p, 200, "/admin/user/list", `role="search"`, ">carol<", `value="AROL"`)
 	if strings.Contains(p.body, ">bob<") {

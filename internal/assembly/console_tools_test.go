@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestConsoleAcceptsATool: RS-219, OB-10. Links lead from the overview to the difference of a changed tool and to
-// its acceptance, where nobody types a digest. What is accepted is what the page has shown, also when the MCP server
-// describes the tool otherwise in between.
+// TestConsoleAcceptsATool checks that links lead from the overview to the difference of a changed
+// tool and to its acceptance, without typing a digest (RS-219, OB-10). Exactly the definition on
+// the page is accepted, even if the MCP server changes it in between.
 func TestConsoleAcceptsATool(t *testing.T) {
 	s := consoled(t, nil)
 	const uri = "https://tools.example.com/mcp"
@@ -92,7 +92,7 @@ func TestConsoleAcceptsATool(t *testing.T) {
 	}
 }
 
-// sorted is a query in the order in which the console writes it.
+// sorted returns a query in the order of the console.
 func sorted(query string) string {
 	q, _ := url.ParseQuery(strings.TrimPrefix(query, "?"))
 	return "?" + q.Encode()

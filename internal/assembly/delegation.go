@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Delegation makes sign-in at providers, also when none is configured: the vault is there all
-// the same.
+// Delegation returns sign-in at providers. It is needed even if none is configured, because the
+// vault always exists.
 func (p Parts) Delegation() (*thirdparty.Delegation, error) {
 	site, err := p.Config.Site()
 	if err != nil {
@@ -34,8 +34,8 @@ func (p Parts) Delegation() (*thirdparty.Delegation, error) {
 	return d, nil
 }
 
-// delegate has the authorization server sign people in at the configured providers. It returns
-// nil without one: then grants that rest on one are not honoured.
+// delegate enables sign-in at the configured providers. Without a provider it returns nil, and
+// grants that depend on one are refused.
 func (p Parts) delegate(cfg *authserver.Config) (*thirdparty.Delegation, error) {
 	if len(p.Config.ThirdParty) == 0 {
 		return nil, nil
@@ -54,9 +54,8 @@ func (p Parts) delegate(cfg *authserver.Config) (*thirdparty.Delegation, error) 
 	return d, nil
 }
 
-// runDelegation checks provider sessions until ctx ends. The function that it returns
-// waits for what is under way: a rotated refresh token that is on its way to us exists
-// nowhere else.
+// runDelegation checks provider sessions until ctx ends. The returned function waits for pending
+// requests: a rotated refresh token in a response exists nowhere else.
 func (s *Server) runDelegation(ctx context.Context) (settle func()) {
 	if s.delegation == nil {
 		return func() {}
@@ -75,8 +74,8 @@ func (s *Server) runDelegation(ctx context.Context) (settle func()) {
 	}
 }
 
-// examineProviders looks at each provider once, as doctor does, and says in the log what
-// would keep people from signing in there.
+// examineProviders checks each provider once, as doctor does, and logs problems that prevent
+// sign-in.
 func (s *Server) examineProviders(ctx context.Context) {
 	for _, r := range s.delegation.Probe(ctx) {
 		for _, f := range r.Findings {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// delegationTo is a delegation that only looks.
+// delegationTo returns a read-only delegation.
 func delegationTo(t *testing.T, up *fakeidp.Upstream, secret string) *thirdparty.Delegation {
 	t.Helper()
 	d, err := thirdparty.New(thirdparty.Config{

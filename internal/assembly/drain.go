@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// drained returns a context that ends limits.drain after asked has ended. In between readiness is red and
-// everything else continues, so that a proxy that has not seen red yet still gets answers (OP-07). A server that
-// is asked to stop before it serves does not drain.
+// drained returns a context that ends limits.drain after asked has ended. In between, the server
+// reports that it is not ready, but serves requests, so that a proxy that has not noticed yet still
+// gets responses (OP-07). A server that is stopped before it serves does not drain.
 func (s *Server) drained(asked context.Context) (context.Context, context.CancelFunc) {
 	drain := time.Duration(s.parts.Config.Limits.Drain)
 	if drain == 0 || asked.Err() != nil {
@@ -21,7 +21,7 @@ func (s *Server) drained(asked context.Context) (context.Context, context.Cancel
 			"a second signal ends the server at once", "drain", drain.String())
 		select {
 		case <-s.after(drain):
-		case <-ctx.Done(): // it has failed
+		case <-ctx.Done(): // the server has failed
 		}
 	})
 	return ctx, func() {

@@ -18,14 +18,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// heard is a response, and whether its connection had served another request before.
+// heard is a response, and whether its connection was reused.
 type heard struct {
 	status       int
 	body         string
 	last, reused bool
 }
 
-// hear sends a request with a client. A connection that breaks fails the test.
+// hear sends a request. A broken connection fails the test.
 func hear(t *testing.T, client *http.Client, url string) (a heard) {
 	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
@@ -48,8 +48,8 @@ func hear(t *testing.T, client *http.Client, url string) (a heard) {
 	return a
 }
 
-// TestDrain: OP-07. A server that is told to stop is not ready at once, and serves new connections and
-// kept-alive ones until limits.drain is over. Each response ends its connection.
+// TestDrain checks that a stopping server is not ready at once, but serves new and kept-alive
+// connections until limits.drain is over (OP-07). Each response must close its connection.
 func TestDrain(t *testing.T) {
 	s := consoled(t, func(c *config.Loaded) { c.Limits.Drain = config.Duration(time.Minute) })
 	asked, over := make(chan time.Duration, 1), make(chan time.Time)
@@ -57,7 +57,7 @@ func TestDrain(t *testing.T) {
 		asked <- d
 		return over
 	}
-	secure := httptest.NewUnstartedServer(nil) // for its certificate alone
+	secure := httptest.NewUnstartedServer(nil) // only for its certificate
 	secure.StartTLS()
 	defer secure.Close()
 	roots := x509.NewCertPool()
@@ -103,7 +103,7 @@ func TestDrain(t *testing.T) {
 		client *http.Client
 		url    string
 		reused bool
-		last   bool // as HTTP/1.1 says it
+		last   bool // in HTTP/1.1: Connection: close
 	}{
 		{"a kept-alive connection is served once more, and ends", kept, base, true, true},
 		{"its next request makes a new connection", kept, base, false, true},
@@ -131,7 +131,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestNoDrain: OP-07. Without limits.drain, and when a server is told to stop before it serves, there is no wait.
+// TestNoDrain checks that there is no wait without limits.drain, or if a server is stopped before
+// it serves (OP-07).
 func TestNoDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain time.Duration

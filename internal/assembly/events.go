@@ -7,10 +7,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/transmit"
 )
 
-// backlogEvery is how often it is counted what waits for receivers of security events.
+// backlogEvery is the interval of counting queued security events.
 const backlogEvery = 15 * time.Second
 
-// Transmitter tells receivers of security events, signed by what sign does; nil without a receiver.
+// Transmitter returns the transmitter of security events, which sign signs. It is nil without a
+// receiver.
 func (p Parts) Transmitter(sign transmit.Sign) *transmit.Transmitter {
 	if len(p.Config.Events.Receivers) == 0 {
 		return nil
@@ -21,8 +22,8 @@ func (p Parts) Transmitter(sign transmit.Sign) *transmit.Transmitter {
 	})
 }
 
-// runTransmitter sends security events until ctx ends. The function that it returns waits for what is
-// being sent.
+// runTransmitter sends security events until ctx ends. The returned function waits for pending
+// requests.
 func (s *Server) runTransmitter(ctx context.Context) (settle func()) {
 	t := s.parts.Transmitter(s.Auth.SignSecurityEvent)
 	if t == nil {

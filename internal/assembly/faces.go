@@ -17,13 +17,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Where the faces are, below the issuer.
+// The paths of the administrative APIs, relative to the issuer.
 const (
 	apiPath = "/api/v1"
 	mcpPath = "/mcp/admin"
 )
 
-// OwnResources are the resources of the server itself.
+// OwnResources returns the resources of the server itself.
 func OwnResources(c *config.Config) (out []storage.Resource) {
 	if c.API.Enabled {
 		out = append(out, api.Resource(c.Issuer+apiPath, "Administration of this server"))
@@ -35,13 +35,13 @@ func OwnResources(c *config.Config) (out []storage.Resource) {
 	return out
 }
 
-// faces are where the administration is served, beside the authorization server.
+// faces returns the handlers of the administrative APIs.
 func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 	mux := http.NewServeMux()
 	if !s.parts.Config.API.Enabled {
 		return mux, nil
 	}
-	if s.notifier == nil { // there is no console
+	if s.notifier == nil { // without a console
 		var err error
 		if s.notifier, err = s.parts.Notifier(); err != nil {
 			return nil, err
@@ -108,10 +108,10 @@ func (s *Server) serveMCP(mux *http.ServeMux, service *admin.Service, callers ap
 	return server.Register(mux)
 }
 
-// letterTime is how long a server waits at its end for the mail server.
+// letterTime is how long a stopping server waits for the mail server.
 const letterTime = 10 * time.Second
 
-// settleFaces delivers what people are told of what was done at the faces.
+// settleFaces delivers pending notifications about administrative changes.
 func (s *Server) settleFaces(ctx context.Context) {
 	if s.notifier == nil {
 		return
@@ -121,7 +121,7 @@ func (s *Server) settleFaces(ctx context.Context) {
 	s.notifier.Drain(ctx)
 }
 
-// home serves what is beside the authorization server, and else that server.
+// home serves the paths in beside, and passes all others to the authorization server.
 type home struct {
 	beside *http.ServeMux
 	main   http.Handler
@@ -132,20 +132,20 @@ func (h home) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, pattern := h.beside.Handler(r); pattern == "" {
 		h.main.ServeHTTP(w, r)
 	} else if unclean(r.URL.EscapedPath()) {
-		// ServeMux would redirect to the clean path: that names another thing when a program has put an empty
-		// value into a path, as /users//links.
+		// ServeMux would redirect to the clean path. That may name another object if a program put
+		// an empty value into a path, as in /users//links.
 		api.NoOperation(w)
 	} else {
 		h.beside.ServeHTTP(w, r)
 	}
 }
 
-// unclean reports whether a path has empty segments, or those for "here" and "above".
+// unclean reports whether a path has empty, "." or ".." segments.
 func unclean(p string) bool {
 	return strings.Contains(p, "//") || path.Clean(p) != strings.TrimRight(p, "/")
 }
 
-// Handler says what serves a request, as that of http.ServeMux does.
+// Handler returns the handler for a request, like http.ServeMux.Handler.
 func (h home) Handler(r *http.Request) (http.Handler, string) {
 	if found, pattern := h.beside.Handler(r); pattern != "" {
 		return found, pattern

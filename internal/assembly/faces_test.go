@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// robot adds a client of the operator to a server, and returns the token that it gets.
+// robot adds a client for an administrator, and returns its token.
 func robot(t *testing.T, s *Server, resource string, scopes ...string) string {
 	t.Helper()
 	client, secret, err := MintClient(dcr.Spec{
@@ -42,7 +42,8 @@ func robot(t *testing.T, s *Server, resource string, scopes ...string) string {
 	return reply.AccessToken
 }
 
-// TestAPI: OB-10: the API is at the issuer, for tokens of this server, and in no list of MCP servers.
+// TestAPI checks that the API is at the issuer, accepts tokens of this server, and is in no list of
+// MCP servers (OB-10).
 func TestAPI(t *testing.T) {
 	s := measured(t)
 	call := func(token, method, path string) int {
@@ -71,7 +72,7 @@ func TestAPI(t *testing.T) {
 		{"", "GET", "/api/v1/users", 401},
 		{"", "GET", "/api/v1/openapi.json", 200},
 		{"", "GET", "/.well-known/oauth-protected-resource/api/v1", 200},
-		{writer, "DELETE", "/api/v1/users//links", 404}, // Security A-L8: no redirect to another thing
+		{writer, "DELETE", "/api/v1/users//links", 404}, // no redirect to another object (security review A-L8)
 		{writer, "GET", "/api/v1/users/../users", 404},
 		{writer, "POST", "//api/v1/users/alice/disable", 404},
 	} {
@@ -91,7 +92,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// TestAdminMCP: OB-11: the admin MCP server is at the issuer, a resource of its own, and can be turned off.
+// TestAdminMCP checks that the admin MCP server is at the issuer, has its own resource, and can be
+// turned off (OB-11).
 func TestAdminMCP(t *testing.T) {
 	s := measured(t)
 	h := s.Handler()

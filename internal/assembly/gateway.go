@@ -26,19 +26,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// callRate is what a caller may do when nothing is configured.
+// callRate is the default rate limit of a caller, per second.
 const callRate = 50
 
-// common is what the guards have in common.
+// common holds the parts that all guards share.
 type common struct {
 	bodies *mcpresource.Bodies
 	calls  *lastCalls
 	first  *firstCalls
-	watch  *toolwatch.Watch // of this one's tools
+	watch  *toolwatch.Watch // of one server's tools
 }
 
-// sites puts the MCP servers of the configuration that have an upstream behind guards,
-// beside the authorization server. It is nil when there is none.
+// sites puts the configured MCP servers with an upstream behind guards, next to the authorization
+// server. It returns nil if there are none.
 func (p Parts) sites(
 	ctx context.Context, as *authserver.Server, main http.Handler, calls *lastCalls,
 ) (*gateway.Sites, error) {
@@ -84,7 +84,7 @@ func (p Parts) addSite(
 	return sites.Add(r.URI, guard, watched{server, all.watch})
 }
 
-// watched is an MCP server whose tools are watched.
+// watched is an MCP server with a watch on its tools.
 type watched struct {
 	gateway.Server
 	watch *toolwatch.Watch
@@ -96,17 +96,17 @@ func (w watched) Run(ctx context.Context) {
 	w.Server.Run(ctx)
 }
 
-// revokedWithin is how long after a revocation a token may still count: what an MCP server in
-// this process would see at once costs a query for each request.
+// revokedWithin is how long a revoked token may still be accepted. Without the delay, each request
+// would cost a query.
 const revokedWithin = time.Second
 
-// issuer is what a guard needs of the authorization server.
+// issuer is the part of the authorization server that a guard needs.
 type issuer interface {
 	mcpresource.Introspector
 	Issuer() string
 }
 
-// guard stands before one MCP server.
+// guard returns the guard of one MCP server.
 func (p Parts) guard(
 	as issuer, r *config.Resource, shared bool, all common,
 ) (*mcpresource.Guard, error) {
@@ -147,11 +147,11 @@ func (p Parts) guardConfig(
 		calls = callRate
 	}
 	c.Limits.Overtime = p.Config.Limits.CallOvertime()
-	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
+	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative for no limit
 	return c, nil
 }
 
-// dpop is how the guard of one MCP server treats tokens that are bound to keys of clients.
+// dpop returns how the guard of one MCP server handles DPoP-bound tokens.
 func (p Parts) dpop(r *config.Resource) (*mcpresource.DPoP, error) {
 	d := &mcpresource.DPoP{Required: r.DPoP == "required", Unannounced: r.DPoP == ""}
 	if p.Config.DPoP.Nonces() {
@@ -167,7 +167,7 @@ func (p Parts) dpop(r *config.Resource) (*mcpresource.DPoP, error) {
 	return d, nil
 }
 
-// each returns a function that passes each call to all takers, in this order.
+// each returns a function that passes each call to all takers, in order.
 func each(takers ...func(context.Context, mcpresource.CallEvent)) func(context.Context, mcpresource.CallEvent) {
 	return func(ctx context.Context, e mcpresource.CallEvent) {
 		for _, take := range takers {
@@ -176,10 +176,10 @@ func each(takers ...func(context.Context, mcpresource.CallEvent)) func(context.C
 	}
 }
 
-// memory is what the bodies of requests for all MCP servers together may take.
+// memory limits the total size of request bodies for all MCP servers.
 const memory = 128 << 20
 
-// bodies bounds them, with room for several of the largest.
+// bodies returns the shared limit, with room for several of the largest bodies.
 func (p Parts) bodies() *mcpresource.Bodies {
 	most := int64(memory)
 	for _, r := range p.Config.Resources {
@@ -207,7 +207,7 @@ func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 		if t.Clearance.Set() {
 			out.Clearances[t.Name] = clearance(t.Clearance)
 		}
-		if len(t.Scopes) > 0 { // or the name alone would take away what a pattern demands
+		if len(t.Scopes) > 0 { // otherwise the exact name would remove the requirements of a pattern
 			out.Tools[t.Name] = t.Scopes
 		}
 	}
@@ -224,8 +224,8 @@ func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 	return out
 }
 
-// sharesOrigin reports whether another MCP server, of the configuration or of the
-// database, is at the same origin, so that neither can have the document at its root.
+// sharesOrigin reports whether another MCP server, configured or stored, has the same origin. In
+// that case neither can have the metadata document at the root of the origin.
 func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool {
 	origin := func(raw string) string {
 		u, err := url.Parse(raw)
@@ -239,7 +239,7 @@ func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool 
 		slices.ContainsFunc(stored, func(o storage.Resource) bool { return others(o.URI) })
 }
 
-// upstream is what the guard lets requests through to.
+// upstream returns the server that the guard forwards requests to.
 func (p Parts) upstream(
 	as *authserver.Server, r *config.Resource, guard *mcpresource.Guard, shows gateway.Shows,
 ) (gateway.Server, error) {
@@ -270,8 +270,9 @@ func (p Parts) upstream(
 	})
 }
 
-// shows says what lists show: what the caller may use, or can get the scopes for, so that a client learns of a
-// tool that its person can allow; with lists: usable, what the token of the request may use (RS-218).
+// shows returns the filter for lists. By default, lists show everything that the caller may use or
+// can get the scopes for, so that clients discover tools that their user can permit. With lists:
+// usable, they show only what the token permits (RS-218).
 func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch) gateway.Shows {
 	covers := guard.CoversWithScopes
 	if r.Upstream.Lists == "usable" {
@@ -280,7 +281,7 @@ func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch)
 	return func(ctx context.Context, k lists.Kind, name string, entry []byte) bool {
 		op := mcpresource.Operation{Method: k.Use(), Name: name}
 		switch {
-		case k == lists.Tasks, k == lists.Begun: // of a program of the caller's own; package gateway knows others
+		case k == lists.Tasks, k == lists.Begun: // tasks of the caller's own program; package gateway handles others
 			return true
 		case name == "", k == lists.Tools && !watch.See(ctx, name, entry):
 			return false
@@ -306,7 +307,8 @@ func (p Parts) watch(ctx context.Context, r *config.Resource) (*toolwatch.Watch,
 	})
 }
 
-// Backend is a program, or an MCP server that c says how to tell about callers.
+// Backend returns the MCP server: a program, or a remote server that c says how to tell about
+// callers.
 func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, error) {
 	u := &r.Upstream
 	if len(u.Command) > 0 {
@@ -324,8 +326,8 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 	return gateway.New(c)
 }
 
-// recordCall counts requests, and logs those that were let in. The guard logs the refused ones, and each call
-// has a line of its own (mcpresource.LogCalls).
+// recordCall counts requests, and logs those that were admitted. The guard logs refused ones, and
+// each call has its own line (mcpresource.LogCalls).
 func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
 		p.countDecision(e)
@@ -334,7 +336,7 @@ func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 		}
 		level := slog.LevelInfo
 		if slices.ContainsFunc(e.Operations, named) {
-			level = slog.LevelDebug // what clients do all the time
+			level = slog.LevelDebug // frequent operations
 		}
 		attrs := []slog.Attr{
 			slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr),
@@ -355,8 +357,8 @@ func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 
 func named(op mcpresource.Operation) bool { return op.Method != "" }
 
-// Callers choose these texts, and their length.
-const maxText = 200 // bytes
+// Callers choose these texts and their length.
+const maxText = 200 // in bytes
 
 func brief(s string) string {
 	if len(s) <= maxText {
@@ -365,8 +367,8 @@ func brief(s string) string {
 	return strings.ToValidUTF8(s[:maxText], "") + "..."
 }
 
-// TryGateway asks each MCP server behind the gateway once, and says in the log which of them does
-// not answer as it should.
+// TryGateway sends a request to each MCP server behind the gateway, and logs those that do not
+// respond properly.
 func (s *Server) TryGateway(ctx context.Context) {
 	if s.sites == nil {
 		return

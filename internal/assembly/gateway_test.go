@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestRecordCall: a caller writes no megabytes into the log, and what has a line of its own
-// for each call gets no second one.
+// TestRecordCall checks that callers cannot write megabytes into the log, and that calls with a
+// line of their own are not logged twice.
 func TestRecordCall(t *testing.T) {
 	var log bytes.Buffer
 	a := Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}
@@ -33,7 +33,8 @@ func TestRecordCall(t *testing.T) {
 	}
 }
 
-// TestSharesOrigin: Security M6. What is at the root of the origin is not said to be the gateway's MCP server.
+// TestSharesOrigin checks that the metadata at the root of an origin do not claim a shared origin
+// for the gateway's MCP server (security review M6).
 func TestSharesOrigin(t *testing.T) {
 	const origin = "https://mcp.example.com"
 	for other, want := range map[string]bool{
@@ -59,7 +60,8 @@ type someIssuer struct{ mcpresource.Introspector }
 
 func (someIssuer) Issuer() string { return "https://auth.example.com" }
 
-// TestSessionsOfUpstream: RS-112. The operator says whether sessions belong to the application as well.
+// TestSessionsOfUpstream checks that the configuration decides whether sessions also belong to the
+// application (RS-112).
 func TestSessionsOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
@@ -79,10 +81,11 @@ func TestSessionsOfUpstream(t *testing.T) {
 	}
 }
 
-// TestCallsPerSecond: RS-189. A negative calls_per_second is no limit; without one there is the default.
+// TestCallsPerSecond checks that a negative calls_per_second means no limit, and that an unset one
+// means the default (RS-189).
 func TestCallsPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 2000 // more than the guard's default allows at once
+		const many = 2000 // more than the guard's default burst
 		a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 		alice := &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app"}
 		ctx := mcpresource.NewContext(t.Context(), alice)

@@ -5,7 +5,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// The authorization server and the delegation know each other by these interfaces only.
+// The authorization server and the delegation depend on each other only through these interfaces.
 var (
 	_ authserver.Delegation = (*thirdparty.Delegation)(nil)
 	_ authserver.Bindings   = (*thirdparty.Delegation)(nil)

@@ -14,19 +14,20 @@ import (
 const (
 	noteEvery   = time.Minute
 	noteTimeout = 5 * time.Second
-	// maxUnnoted bounds the grants of which a call waits to be written. Beyond it, calls of further grants
-	// are left out until the next minute.
+	// maxUnnoted limits how many grants have an unwritten call. Further ones are dropped until the
+	// next write.
 	maxUnnoted = 10_000
 )
 
-// toolName is what MCP says that names of tools SHOULD be made of (2025-11-25, Tools, "Tool Names"), up
-// to a length that fits on a page.
-// An application may ask for a tool of any name, and there need be none: a sentence of its choice is
-// not shown to the person. One without spaces stands on the page in quotation marks, cut.
+// toolName matches the names that MCP recommends for tools (2025-11-25, Tools, "Tool Names"), up to
+// a length that fits on a page. A client can call a tool by any name, even if no such tool exists,
+// so the page must not show arbitrary sentences. A name without spaces is shown in quotation marks,
+// truncated.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// lastCalls keeps the last tool call of each grant for the account page (PE-09). A call costs an entry
-// in memory; the entries are written once a minute, all together. No call waits for that or fails with it.
+// lastCalls collects the last tool call of each grant for the account page (PE-09). A call adds an
+// entry in memory. All entries are written together once a minute. No call waits for a write, or
+// fails because of one.
 type lastCalls struct {
 	issuer  string // of the grants
 	store   storage.LastCalls
@@ -34,7 +35,7 @@ type lastCalls struct {
 	log     *slog.Logger
 
 	mu    sync.Mutex
-	calls map[string]storage.ToolCall // not written yet, by grant
+	calls map[string]storage.ToolCall // not yet written, by grant
 }
 
 func (p Parts) lastCalls(issuer string) *lastCalls {
@@ -43,7 +44,7 @@ func (p Parts) lastCalls(issuer string) *lastCalls {
 	}
 }
 
-// take keeps a call that has ended; it is an mcpresource.Config.Calls.
+// take records a finished call; it is an mcpresource.Config.Calls.
 func (l *lastCalls) take(_ context.Context, e mcpresource.CallEvent) {
 	p := e.Principal
 	if e.Method != "tools/call" || !passed(e.Outcome) || p == nil || p.Issuer != l.issuer {
@@ -51,7 +52,7 @@ func (l *lastCalls) take(_ context.Context, e mcpresource.CallEvent) {
 	}
 	grant, call := p.GrantID(), storage.ToolCall{At: l.correct(e.Time)}
 	if grant == "" {
-		return // of a client for itself
+		return // a client that acts for itself
 	}
 	if toolName.MatchString(e.Name) {
 		call.Tool = e.Name
@@ -65,7 +66,7 @@ func (l *lastCalls) take(_ context.Context, e mcpresource.CallEvent) {
 	l.calls[grant] = call
 }
 
-// passed reports whether a call got to the MCP server.
+// passed reports whether a call reached the MCP server.
 func passed(o mcpresource.Outcome) bool {
 	switch o {
 	case mcpresource.OutcomeOK, mcpresource.OutcomeError, mcpresource.OutcomeAborted, mcpresource.OutcomeEnded,
@@ -75,7 +76,7 @@ func passed(o mcpresource.Outcome) bool {
 	return false
 }
 
-// run writes until ctx ends, and then what is left.
+// run writes until ctx ends, and then writes the rest.
 func (l *lastCalls) run(ctx context.Context) {
 	tick := time.NewTicker(noteEvery)
 	defer tick.Stop()
@@ -90,7 +91,7 @@ func (l *lastCalls) run(ctx context.Context) {
 	}
 }
 
-// write stores what was kept. Calls that cannot be stored are lost.
+// write stores the collected calls. Calls that cannot be stored are lost.
 func (l *lastCalls) write(ctx context.Context) {
 	l.mu.Lock()
 	calls := l.calls

@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// notes is a store that keeps what it is told of calls.
+// notes is a store that collects noted calls.
 type notes struct {
 	mu      sync.Mutex
 	fail    error
@@ -49,7 +49,7 @@ func taking(store storage.LastCalls) *lastCalls {
 	}
 }
 
-// called is a call that a grant of ours has made and that was answered.
+// called returns an answered call with one of our grants.
 func called(grant, tool string, at time.Time) mcpresource.CallEvent {
 	return mcpresource.CallEvent{
 		Time: at, Method: "tools/call", Name: tool, Outcome: mcpresource.OutcomeOK,
@@ -57,7 +57,8 @@ func called(grant, tool string, at time.Time) mcpresource.CallEvent {
 	}
 }
 
-// TestLastCalls: PE-09. What is taken for the last call of a grant, and which names are shown.
+// TestLastCalls checks which call counts as the last one of a grant, and which names are shown
+// (PE-09).
 func TestLastCalls(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const grant = "grt_1"
@@ -134,8 +135,8 @@ func TestLastCalls(t *testing.T) {
 	})
 }
 
-// TestCallsAreNotedOnceAMinute: PE-09. However many calls there are, a process writes once a minute,
-// and at its end what is left.
+// TestCallsAreNotedOnceAMinute checks that a process writes once a minute for any number of calls,
+// and writes the rest at its end (PE-09).
 func TestCallsAreNotedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notes{}
@@ -168,7 +169,8 @@ func TestCallsAreNotedOnceAMinute(t *testing.T) {
 	})
 }
 
-// TestCallsOfTheDrainAreNoted: PE-09. Calls still end while the server drains; they are written after it.
+// TestCallsOfTheDrainAreNoted checks that calls that finish while the server drains are written
+// afterwards (PE-09).
 func TestCallsOfTheDrainAreNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notes{}
@@ -185,7 +187,7 @@ func TestCallsOfTheDrainAreNoted(t *testing.T) {
 	})
 }
 
-// TestCallsGoOnWithoutTheirNotes: PE-09. A database that fails, or hangs, stands in the way of no call.
+// TestCallsGoOnWithoutTheirNotes checks that a failing or hanging database delays no call (PE-09).
 func TestCallsGoOnWithoutTheirNotes(t *testing.T) {
 	t.Run("it fails", func(t *testing.T) {
 		var log bytes.Buffer
@@ -218,12 +220,12 @@ func TestCallsGoOnWithoutTheirNotes(t *testing.T) {
 			if waited := time.Since(begun); waited != 0 || l.calls["grt_2"].Tool != "read" {
 				t.Errorf("a call waited %v", waited)
 			}
-			wait.Advance(noteTimeout + time.Second) // after which hanging calls are given up
+			wait.Advance(noteTimeout + time.Second) // hanging calls are canceled after that
 		})
 	})
 }
 
-// hanging is a database that does not answer.
+// hanging is a database that does not respond.
 type hanging struct{}
 
 func (hanging) NoteCalls(ctx context.Context, _ map[string]storage.ToolCall) error {
@@ -231,7 +233,7 @@ func (hanging) NoteCalls(ctx context.Context, _ map[string]storage.ToolCall) err
 	return ctx.Err()
 }
 
-// BenchmarkLastCalls is what a call pays for being taken note of.
+// BenchmarkLastCalls measures the cost of noting a call.
 func BenchmarkLastCalls(b *testing.B) {
 	l, e := taking(&notes{}), called("grt_1", "read", time.Now())
 	var err error
@@ -244,7 +246,7 @@ func BenchmarkLastCalls(b *testing.B) {
 	}
 }
 
-// active is an authorization server to which each token is good.
+// active is an authorization server that accepts every token.
 type active struct{}
 
 func (active) Introspect(context.Context, string) (oauth.Introspection, error) {

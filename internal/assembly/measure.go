@@ -28,8 +28,8 @@ func (p Parts) countAnswered(a authserver.Answered) {
 
 func (p Parts) countLookup(hit bool) { p.Metrics.Cache(metrics.CacheTokens, hit) }
 
-// countDecision counts what a guard has decided. That a token ended later was no decision about the
-// request.
+// countDecision counts the decision of a guard. A token that expires later does not change the
+// decision.
 func (p Parts) countDecision(e mcpresource.Event) {
 	if e.Outcome != mcpresource.OutcomeEnded {
 		p.Metrics.Guard(string(e.Outcome), e.Took)
@@ -50,14 +50,14 @@ func (p Parts) countCall(resource string, first *firstCalls) func(context.Contex
 }
 
 const (
-	// youth is how long a call of a grant counts as the one for which it was made: after a restart it is
-	// not known which grants have called before.
+	// youth is the maximum age of a grant whose call can be its first one. After a restart, it is
+	// unknown which grants have called before.
 	youth = time.Hour
-	// maxFirst bounds the grants that are remembered.
+	// maxFirst limits the remembered grants.
 	maxFirst = 10_000
 )
 
-// firstCalls knows which grants have called a tool in this process.
+// firstCalls remembers which grants have called a tool in this process.
 type firstCalls struct {
 	issuer string // of the grants
 	now    func() time.Time
@@ -83,7 +83,7 @@ func (f *firstCalls) take(e mcpresource.CallEvent) bool {
 	return !known
 }
 
-// measure sets what is no event, until ctx ends.
+// measure sets metrics that are not events, until ctx ends.
 func (s *Server) measure(ctx context.Context) {
 	if s.parts.Metrics == nil {
 		return
@@ -96,7 +96,7 @@ func (s *Server) measure(ctx context.Context) {
 				listed.Store(s.parts.Now().UnixMilli())
 			}
 		})
-		// Beside that: a database that hangs keeps a list waiting, and the age grows all the same.
+		// In a separate loop, because the age must grow even if a hanging database delays the list.
 		go every(ctx, func() {
 			s.parts.Metrics.StatusList(max(s.parts.Now().Sub(time.UnixMilli(listed.Load())), 0))
 		})
@@ -104,7 +104,7 @@ func (s *Server) measure(ctx context.Context) {
 	every(ctx, func() { s.measureKeys(ctx) })
 }
 
-// every calls do now and every so often, until ctx ends.
+// every calls do now and then at intervals, until ctx ends.
 func every(ctx context.Context, do func()) {
 	for ctx.Err() == nil {
 		do()
@@ -120,7 +120,7 @@ func (s *Server) measureKeys(ctx context.Context) {
 	defer cancel()
 	all, err := s.Auth.Keys().List(ctx)
 	if err != nil {
-		return // the gauges stay, and the failures of the store are counted
+		return // the gauges keep their values; failures of the store are counted
 	}
 	for _, k := range all {
 		if k.State == storage.KeyActive && k.Algorithm == s.Auth.Keys().Algorithms()[0] {

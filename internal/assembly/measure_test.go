@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// measured is a whole server with its metrics. Its administrators need no second factor.
+// measured returns a complete server with metrics. Its administrators need no second factor.
 func measured(t *testing.T, environ ...string) *Server {
 	t.Helper()
 	c, err := config.Load(config.Source{Environ: append([]string{"HOME=" + t.TempDir()}, environ...)})
@@ -46,7 +46,7 @@ func measured(t *testing.T, environ ...string) *Server {
 	return s
 }
 
-// ask returns what is answered on this machine.
+// ask returns the response to a local request.
 func ask(h http.Handler, method, target string) *httptest.ResponseRecorder {
 	r, w := httptest.NewRequest(method, target, nil), httptest.NewRecorder()
 	r.Host = "localhost:8414"
@@ -56,7 +56,8 @@ func ask(h http.Handler, method, target string) *httptest.ResponseRecorder {
 
 func scrape(s *Server) string { return ask(s.Management(), http.MethodGet, "/metrics").Body.String() }
 
-// TestMeasured: OB-07: what a request does is in the metrics, under names that no caller chooses.
+// TestMeasured checks that requests are counted in the metrics, under names that no caller chooses
+// (OB-07).
 func TestMeasured(t *testing.T) {
 	s := measured(t)
 	h, before := s.Handler(), 0
@@ -97,7 +98,7 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// TestBegins: OB-07: coming back from the pages begins no authorization.
+// TestBegins checks that a return from the pages does not count as a new authorization (OB-07).
 func TestBegins(t *testing.T) {
 	s := measured(t)
 	for _, query := range []string{
@@ -110,7 +111,7 @@ func TestBegins(t *testing.T) {
 	}
 }
 
-// TestProfiles: they are served when the operator asks for them, without the command line.
+// TestProfiles checks that profiles are served only if enabled, and without the command line.
 func TestProfiles(t *testing.T) {
 	for _, tt := range []struct {
 		on     bool
@@ -130,7 +131,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// TestFirstCalls: OB-07: the first call of a grant that is young counts, and no other.
+// TestFirstCalls checks that only the first call of a young grant counts (OB-07).
 func TestFirstCalls(t *testing.T) {
 	now := time.Now()
 	f := newFirstCalls(ourIssuer, func() time.Time { return now })

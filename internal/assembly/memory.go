@@ -10,33 +10,35 @@ import (
 	"time"
 )
 
-// SettleMemory trades memory that is there for less work: what lives is a few megabytes, so
-// collecting at its double, as Go does by default, is collecting all the time, and twice before a
-// server has started. GOGC overrides it. A program calls it first.
+// SettleMemory uses more memory for less garbage collection. With a live heap of a few megabytes,
+// Go's default would collect constantly, and twice before a server has started. GOGC overrides it.
+// A program calls it first.
 func SettleMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 }
 
-// leastLimit is what the memory of Go is bounded by while little lives: with the pages of the file that are used,
-// 100 people who sign in at once fit into 120 MB.
+// leastLimit is the memory limit while the live heap is small. Together with the mapped pages of
+// the file, 100 concurrent sign-ins fit into 120 MB.
 const leastLimit = 68 << 20
 
-// boundMemory has a server collect before it takes much memory, and as rarely as Go does by default where much
-// lives: a limit that stays below what lives would have it collect without end. GOMEMLIMIT overrides it.
+// boundMemory makes a server collect before it takes much memory. With a large live heap it
+// collects as rarely as Go does by default, because a limit below the live heap would make it
+// collect constantly. GOMEMLIMIT overrides it.
 func boundMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		followMemory()
 	}
 }
 
-// followMemory bounds the memory of the process; of several servers in one, the first does.
+// followMemory limits the memory of the process. With several servers in a process, the first sets
+// the limit.
 var followMemory = sync.OnceFunc(func() {
 	limit := int64(leastLimit)
 	debug.SetMemoryLimit(limit)
 	afterCollections(func() {
-		// to set it stops all threads, so that a small change is not worth it
+		// setting it stops all threads, so small changes are not worth it
 		if next := limitFor(lives()); next > limit+limit/8 || next < limit-limit/8 {
 			limit = next
 			debug.SetMemoryLimit(limit)
@@ -44,14 +46,15 @@ var followMemory = sync.OnceFunc(func() {
 	})
 })
 
-// limitFor is the limit for a heap of which so much lives, beside so much that is no heap. What lives beyond the
-// ordinary may double.
+// limitFor returns the limit for a live heap and the other memory of Go. Above the ordinary size,
+// the heap may double.
 func limitFor(live, beside int64) int64 {
 	const ordinary = 24 << 20
 	return max(leastLimit, 2*(live-ordinary)+beside)
 }
 
-// lives returns what was alive in the last collection, and the memory of Go that is no heap: stacks, above all.
+// lives returns the live heap of the last collection, and the memory of Go outside the heap, which
+// is mainly stacks.
 func lives() (live, beside int64) {
 	all := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"},
@@ -66,9 +69,9 @@ func lives() (live, beside int64) {
 	return int64(all[0].Value.Uint64()), beside
 }
 
-// afterCollections calls f after each collection, as long as the program runs.
+// afterCollections calls f after each collection, while the program runs.
 func afterCollections(f func()) {
-	type sentinel struct{ _ *byte } // with a pointer, or it shares its place with others
+	type sentinel struct{ _ *byte } // has a pointer, so that it is not allocated together with other objects
 	runtime.AddCleanup(&sentinel{}, func(f func()) {
 		f()
 		afterCollections(f)
@@ -82,8 +85,8 @@ const (
 	work = 8 << 20
 )
 
-// restMemory gives the memory of the start, and later that of a load, back when it is over, until ctx
-// ends: the runtime keeps it for the next, and without allocations collects after two minutes.
+// restMemory returns memory to the system after the start and after each load, until ctx ends. The
+// runtime would keep it, and would collect only after two minutes without allocations.
 func restMemory(ctx context.Context) {
 	worked, before := true, allocated()
 	for wait := startInterval; ; wait = restInterval {
@@ -101,7 +104,7 @@ func restMemory(ctx context.Context) {
 	}
 }
 
-// allocated is how many bytes this process has ever asked for.
+// allocated returns the total number of bytes allocated by this process.
 func allocated() uint64 {
 	all := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(all) // stops no thread

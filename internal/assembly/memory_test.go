@@ -12,7 +12,7 @@ import (
 func TestLimitFor(t *testing.T) {
 	const mb = 1 << 20
 	for _, tt := range []struct{ live, beside, want int64 }{
-		{8 * mb, 6 * mb, leastLimit}, // at rest
+		{8 * mb, 6 * mb, leastLimit}, // idle
 		{49 * mb, 8 * mb, leastLimit},
 		{200 * mb, 40 * mb, 392 * mb},
 		{2000 * mb, 300 * mb, 4252 * mb},
@@ -23,7 +23,7 @@ func TestLimitFor(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: the limit follows what lives, up and down.
+// TestMemoryIsBounded checks that the limit follows the live heap, up and down.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))

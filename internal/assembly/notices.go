@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// mailer sends mail by the configured server, nil when there is none.
+// mailer returns the sender of mail through the configured server, or nil.
 func (p Parts) mailer() (authserver.Mailer, error) {
 	smtp := p.Config.Mail.SMTP
 	if !smtp.Configured() {
@@ -21,7 +21,7 @@ func (p Parts) mailer() (authserver.Mailer, error) {
 	return sender, nil
 }
 
-// texts are the words of letters, with those of the operator.
+// texts returns the texts of mails, including configured ones.
 func (p Parts) texts() (*text.Catalogues, error) {
 	branding, err := p.Config.Branding.Pages()
 	if err != nil {
@@ -30,7 +30,8 @@ func (p Parts) texts() (*text.Catalogues, error) {
 	return text.Load(branding.Texts)
 }
 
-// Notifier tells people of what a command changes, as the server does of what they change.
+// Notifier returns a notifier that tells users about the changes of a command, as the server does
+// for its own.
 func (p Parts) Notifier() (*notice.Notifier, error) {
 	c := notice.Config{
 		Store: p.Store, Issuer: p.Config.Issuer, Product: p.Config.Branding.Name, Texts: p.texts, Audit: p.Audit,

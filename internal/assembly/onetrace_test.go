@@ -30,14 +30,15 @@ const (
 	redirect   = "http://127.0.0.1:1/cb"
 )
 
-// site is a whole server with traces, a provider, an MCP server behind the gateway, and a collector.
+// site is a complete server with traces, a provider, an MCP server behind the gateway, and a
+// collector.
 type site struct {
 	*Server
 	*collector.Collector
 	provider *fakeidp.Upstream
 	mu       sync.Mutex    // guards asked
-	asked    []http.Header // of the MCP server
-	secrets  []string      // that went over the wire
+	asked    []http.Header // requests to the MCP server
+	secrets  []string      // sent over the network
 }
 
 const siteConfig = `
@@ -75,7 +76,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// agent sends requests to a site in this process, in a trace of its own if it has one.
+// agent sends requests to a site in this process, within its own trace if traced is set.
 type agent struct {
 	http.RoundTripper
 	traced bool
@@ -91,8 +92,8 @@ func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var step = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
-// signIn has a person sign in at the provider, and the application call a tool: what clients do, from the
-// 401 to the answer of the tool.
+// signIn runs a complete client flow: from the 401 through sign-in at the provider to the result of
+// a tool.
 func (s *site) signIn(t *testing.T, app, person agent) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -194,8 +195,9 @@ func (s *site) signIn(t *testing.T, app, person agent) {
 	resp.Body.Close()
 }
 
-// TestOneTrace: OB-08, RS-213: a sign-in of a traced client that goes through guard, server, provider and
-// store is one trace, which goes on at the MCP server and in which nothing is that was sent.
+// TestOneTrace checks that the sign-in of a traced client is one trace through guard, server,
+// provider and store (OB-08, RS-213). The trace continues at the MCP server, and contains no secret
+// that was sent.
 func TestOneTrace(t *testing.T) {
 	s := newSite(t)
 	traced := agent{inProcess{s.Handler()}, true}
@@ -236,8 +238,8 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// TestTraceOfABrowser: OB-08: what a browser does for one authorization request is one trace, though it
-// names none, with what provider and store took.
+// TestTraceOfABrowser checks that the steps of an untraced browser for one authorization request
+// form one trace, including provider and store (OB-08).
 func TestTraceOfABrowser(t *testing.T) {
 	s := newSite(t)
 	plain := agent{inProcess{s.Handler()}, false}

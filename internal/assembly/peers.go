@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// newPeers returns what passes requests of sessions to the replicas that hold them; nil where nothing is to be passed.
+// newPeers returns the forwarder of session requests to other replicas, or nil if it is not needed.
 func (p Parts) newPeers() (*peers.Peers, error) {
 	if !p.Config.PassesSessions() {
 		return nil, nil
@@ -23,8 +23,9 @@ func (p Parts) newPeers() (*peers.Peers, error) {
 	return peers.New(peers.Config{Self: p.replica, Ring: ring, Store: p.Store, Now: p.Now, Logger: p.Log})
 }
 
-// servePeers takes requests of other replicas at an address until end is called; "" when it takes none. An address
-// that is configured must be free; without one, a server that finds none goes on alone, and says so.
+// servePeers serves requests of other replicas until end is called. It returns their address, or ""
+// if it serves none. A configured address must be available. If automatic selection finds no
+// address, the server logs that and runs without forwarding.
 func (s *Server) servePeers(ctx context.Context) (at string, end func(), err error) {
 	p := s.parts
 	if p.peers == nil {
@@ -45,12 +46,12 @@ func (s *Server) servePeers(ctx context.Context) (at string, end func(), err err
 	}
 	p.Log.Info("listening for other replicas", "address", l.Addr().String(), "as", at)
 	stop := p.peers.Serve(l)
-	told := make(chan time.Time, 1) // to stop
+	told := make(chan time.Time, 1) // when to stop
 	context.AfterFunc(ctx, func() { told <- p.Now() })
 	return at, func() {
 		left := leastFinish
 		select {
-		case since := <-told: // the public listeners have ended since
+		case since := <-told: // the public listeners have been closing since then
 			left = max(time.Duration(p.Config.Limits.Finish)-p.Now().Sub(since), left)
 		default:
 		}
@@ -58,10 +59,10 @@ func (s *Server) servePeers(ctx context.Context) (at string, end func(), err err
 	}, nil
 }
 
-// leastFinish is for answers that are on their way when the public listeners have taken all time to end.
+// leastFinish is the time for pending responses if the public listeners used all the time to close.
 const leastFinish = time.Second
 
-// peerListener opens the listener for other replicas, and returns where they find it.
+// peerListener opens the listener for other replicas, and returns its address.
 func (p Parts) peerListener(ctx context.Context) (l net.Listener, at string, err error) {
 	c := p.Config.Peers
 	listen := c.Listen
@@ -82,7 +83,7 @@ func (p Parts) peerListener(ctx context.Context) (l net.Listener, at string, err
 	return l, at, nil
 }
 
-// peerAddress is where other replicas find a listener.
+// peerAddress returns the address where other replicas reach a listener.
 func (p Parts) peerAddress(ctx context.Context, bound net.Addr) (string, error) {
 	if p.Config.Peers.Address != "" {
 		return p.Config.Peers.Address, nil
@@ -98,8 +99,8 @@ func (p Parts) peerAddress(ctx context.Context, bound net.Addr) (string, error) 
 	return net.JoinHostPort(host, fmt.Sprint(tcp.Port)), nil
 }
 
-// localAddress returns the address from which this machine reaches the first of hosts that it has a route to. A UDP
-// socket finds it without a packet.
+// localAddress returns the address from which this machine reaches the first of hosts that has a
+// route. It uses a UDP socket, which sends no packet.
 func localAddress(ctx context.Context, hosts []string) (host string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -11,12 +11,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Registry makes the registry, which a server attaches itself to.
+// Registry returns the client registry. A server attaches itself to it.
 func (p Parts) Registry() (*dcr.Registry, error) {
 	r := p.Config.Registration
 	schemes := r.PrivateUseSchemes
 	if schemes == nil {
-		schemes = []string{} // none, which is not the default
+		schemes = []string{} // empty differs from the default
 	}
 	if r.InsecureLoopbackDocuments {
 		p.Log.Warn("registration.insecure_loopback_documents is on: client metadata documents are fetched from this machine")
@@ -40,7 +40,7 @@ func (p Parts) Registry() (*dcr.Registry, error) {
 	return dcr.New(cfg)
 }
 
-// Clients are the clients of the configuration.
+// Clients returns the configured clients.
 func (p Parts) Clients() (out []storage.Client, err error) {
 	for i, c := range p.Config.Clients {
 		if c.AuthMethod == "" && c.Secret != "" {
@@ -64,8 +64,8 @@ func (p Parts) Clients() (out []storage.Client, err error) {
 	return out, nil
 }
 
-// MintClient makes a client of the operator. A given secret takes the place of a
-// random one; it must be as hard to guess.
+// MintClient builds a client for an administrator. A given secret replaces the random one, and must
+// be as hard to guess.
 func MintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
 	client, random, err := dcr.Mint(spec)
 	switch {

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	seeEvery  = 15 * time.Second // a fifth more or less, so that replicas do not write at one time
-	seeSooner = 3 * time.Second  // when the store did not take it
+	seeEvery  = 15 * time.Second // plus or minus a fifth, so that replicas do not all write at the same time
+	seeSooner = 3 * time.Second  // after a failed write
 	seeTime   = 5 * time.Second
 )
 
-// presence tells the store, and by it the operator, that this server is there.
+// presence tells the store, and thereby administrators, that this server runs.
 type presence struct {
 	parts Parts
-	audit *auditlog.Writer // nil: there is none
+	audit *auditlog.Writer // nil without an audit log
 	self  storage.Replica
 }
 
-// present tells the store of this server until the function that it returns is called, which takes it back: a
-// server that stops is no longer listed, and one that is killed is seen no more. peerAddress is where it takes requests
-// of other replicas; they find it once this has returned, or within seconds when the store is away.
+// present lists this server in the store until the returned function is called. A server that stops
+// is removed from the list. One that is killed is no longer seen. Other replicas send session
+// requests to peerAddress. They find it when present returns, or within seconds if the store is
+// unavailable.
 func (s *Server) present(ctx context.Context, sites []authserver.Site, peerAddress string) (leave func()) {
 	p := &presence{parts: s.parts, audit: s.audit, self: storage.Replica{
 		ID:        s.parts.replica,
@@ -44,7 +45,7 @@ func (s *Server) present(ctx context.Context, sites []authserver.Site, peerAddre
 	}
 	seeing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	if peerAddress != "" {
-		_ = p.see(seeing) // run does it again, and tells
+		_ = p.see(seeing) // run repeats it, and logs the error
 	}
 	done := make(chan struct{})
 	go func() {
@@ -58,7 +59,7 @@ func (s *Server) present(ctx context.Context, sites []authserver.Site, peerAddre
 	}
 }
 
-// lastStep is the last step of the schema that this program knows.
+// lastStep returns the last step of the schema that this program knows.
 func lastStep(postgres bool) int {
 	engine := migrations.SQLite
 	if postgres {
@@ -66,7 +67,7 @@ func lastStep(postgres bool) int {
 	}
 	steps, err := migrations.Steps(engine)
 	if err != nil {
-		return 0 // the store was not opened then
+		return 0 // opening the store has failed then
 	}
 	return len(steps)
 }
@@ -76,7 +77,7 @@ func (p *presence) run(ctx context.Context) {
 	for {
 		err := p.see(ctx)
 		if err == nil && p.self.PeerAddress != "" && p.parts.peers.Check(ctx) {
-			err = p.see(ctx) // with what was found
+			err = p.see(ctx) // with the result of the check
 		}
 		if ctx.Err() != nil {
 			return
@@ -98,7 +99,7 @@ func (p *presence) run(ctx context.Context) {
 	}
 }
 
-// see tells the store how this server is now.
+// see writes the state of this server to the store.
 func (p *presence) see(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, seeTime)
 	defer cancel()

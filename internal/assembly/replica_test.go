@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestPresence: a server is listed while it serves, and no longer when it has stopped (OB-10).
+// TestPresence checks that a server is listed while it serves, and not after it has stopped
+// (OB-10).
 func TestPresence(t *testing.T) {
 	s := consoled(t, func(c *config.Loaded) { c.Replica = "web-1" })
 	s.parts.Version = "1.2.3"

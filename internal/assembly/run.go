@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Serve serves until ctx ends, then drains: readiness turns red, the listeners close limits.drain later, open
-// requests finish, and nil is returned.
+// Serve serves until ctx ends, then drains: the server reports that it is not ready, the listeners
+// close after limits.drain, open requests finish, and Serve returns nil.
 func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	ctx, cancel := s.drained(ctx)
 	defer cancel()
@@ -25,8 +25,8 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 		boundMemory()
 		go restMemory(ctx)
 	}
-	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
-	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
+	settleSinks := s.runAuditSinks(ctx) // starts first, so that a new destination gets all later entries
+	settleAudit := s.runAudit(ctx)      // ends last, because all others record events
 	go s.measure(ctx)
 	go s.watchSize(ctx)
 	leave := s.present(ctx, sites, at)
@@ -44,8 +44,8 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	return err
 }
 
-// runSites runs the MCP servers until ctx ends. Calls still end while the server drains: the function
-// that it returns is called after that, and waits until the last tool calls are written.
+// runSites runs the MCP servers until ctx ends. Calls may still finish while the server drains. The
+// returned function is called after that, and waits until the last tool calls are written.
 func (s *Server) runSites(ctx context.Context) (settle func()) {
 	if s.sites == nil && !s.inside {
 		return func() {}
@@ -65,7 +65,7 @@ func (s *Server) runSites(ctx context.Context) (settle func()) {
 	}
 }
 
-// Handler is what the public listener serves.
+// Handler returns the handler of the public listener.
 func (s *Server) Handler() http.Handler {
 	h := http.Handler(s.home)
 	if s.sites != nil {
@@ -78,7 +78,7 @@ func (s *Server) traced(h http.Handler) http.Handler {
 	return s.parts.traces.Handler(noticeStripping(s.Auth.Issuer(), s.parts.Log, h))
 }
 
-// Readyz says whether authorization server and MCP servers are ready.
+// Readyz reports whether the authorization server and the MCP servers are ready.
 func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	if s.sites == nil {
 		s.Auth.Readyz(w, r)
@@ -87,7 +87,7 @@ func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 	s.sites.Readyz(s.Auth.Readyz)(w, r)
 }
 
-// Management is what the management listener serves.
+// Management returns the handler of the management listener.
 func (s *Server) Management() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.Auth.Healthz)
@@ -98,7 +98,7 @@ func (s *Server) Management() http.Handler {
 	}
 	h := http.Handler(mux)
 	if host, _, err := net.SplitHostPort(s.parts.Config.Management.Listen); err == nil && oauth.IsLoopbackHost(host) {
-		h = localHost(mux) // other machines are to reach others, by names that only their operator knows
+		h = localHost(mux) // a listener for other machines has names that only its administrator knows
 	}
 	if c := s.parts.Config.Console; c.Enabled && c.Listen == config.ConsoleManagement {
 		return besideConsole(h, s.Auth.ConsoleHandler())
@@ -106,8 +106,8 @@ func (s *Server) Management() http.Handler {
 	return h
 }
 
-// besideConsole serves the console, and the pages by which people sign in there, on the management
-// listener: under the host of the issuer, whose cookies they need, and which they check themselves.
+// besideConsole serves the console, and the sign-in pages that it needs, on the management
+// listener. They use the host of the issuer, which their cookies require, and check it themselves.
 func besideConsole(management, console http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/"} {
@@ -117,7 +117,7 @@ func besideConsole(management, console http.Handler) http.Handler {
 	return mux
 }
 
-// profiles serves those of Go, and not the command line, which is a file path or a URL too much.
+// profiles serves the Go profiles without the command line, which may reveal a path or URL.
 func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
@@ -126,8 +126,8 @@ func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
-// localHost answers to the names of this machine alone: a page of another host whose name
-// was made to lead here must not read what a loopback listener tells (DNS rebinding).
+// localHost serves only the names of this machine. Otherwise a page whose host name resolves to a
+// loopback address could read the listener (DNS rebinding).
 func localHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !network.IsLocal(r.Host) {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// namedScopes is an authorization server whose tokens are named by their scopes.
+// namedScopes is an authorization server whose tokens are their scopes.
 type namedScopes struct{ someIssuer }
 
 func (namedScopes) Introspect(_ context.Context, token string) (oauth.Introspection, error) {
@@ -28,8 +28,9 @@ func (namedScopes) Introspect(_ context.Context, token string) (oauth.Introspect
 	}, nil
 }
 
-// TestScopesOfUpstream: RU-17. Challenge and metadata name what is asked for at the first sign-in, every call needs
-// what is marked so, and the answer to a call that needs more names that as well.
+// TestScopesOfUpstream checks that challenge and metadata name the scopes of the first sign-in, and
+// that every call needs the marked scopes (RU-17). The challenge to a call that needs more must
+// name its scopes as well.
 func TestScopesOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	r := &config.Resource{
@@ -45,7 +46,7 @@ func TestScopesOfUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Audit, c.Calls = nil, nil // of a whole server
+	c.Audit, c.Calls = nil, nil // require a complete server
 	g, err := mcpresource.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ func TestScopesOfUpstream(t *testing.T) {
 	for _, c := range []struct {
 		name, token, body string
 		status            int
-		scope             string // that the challenge names
+		scope             string // in the challenge
 	}{
 		{"the first challenge", "", call("initialize", ""), 401, "notes notes:write"},
 		{"a token without what may be left out connects", "read", call("initialize", ""), 200, ""},

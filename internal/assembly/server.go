@@ -1,6 +1,5 @@
-// Package assembly makes a server out of a configuration: the authorization server with its
-// registry and its providers, the gateway with the MCP servers behind it, metrics, certificate,
-// and what serves them all.
+// Package assembly builds a server from a configuration: the authorization server with its registry
+// and providers, the gateway with the MCP servers behind it, metrics, certificate, and listeners.
 package assembly
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Parts are what a server is made of. Metrics is needed by Management alone.
+// Parts are the components of a server. Only Management needs Metrics.
 type Parts struct {
 	Config  *config.Loaded
 	Store   storage.Store
@@ -35,30 +34,30 @@ type Parts struct {
 	Audit   *audit.Recorder
 	Metrics *metrics.Metrics
 	Version string    // of the program
-	Stdout  io.Writer // for a sink of the audit log
+	Stdout  io.Writer // for a log destination
 
-	traces  *traces.Traces // of this server, nil: traces.enabled is false
-	replica string         // the id of this server; "": it is a command
-	peers   *peers.Peers   // that requests of sessions are passed to; nil: none are
+	traces  *traces.Traces // nil if traces.enabled is false
+	replica string         // the ID of this server; "" for a command
+	peers   *peers.Peers   // forwards session requests; may be nil
 }
 
-// Server is an authorization server with a gateway for those MCP servers of the configuration
-// that have an upstream.
+// Server is an authorization server with a gateway for the configured MCP servers that have an
+// upstream.
 type Server struct {
 	Auth       *authserver.Server
 	parts      Parts
 	home       home
-	notifier   *notice.Notifier       // of the faces; nil: there are none
-	delegation *thirdparty.Delegation // nil: no provider is configured
-	sites      *gateway.Sites         // nil: there is no upstream
-	inside     bool                   // there is an MCP server in this program, see Inside
-	calls      *lastCalls             // of the sites, and of that
-	audit      *auditlog.Writer       // nil: audit.enabled is false
-	sinks      *auditsink.Deliverer   // of the audit log; nil: there is none
+	notifier   *notice.Notifier       // of the administrative APIs; may be nil
+	delegation *thirdparty.Delegation // nil without a configured provider
+	sites      *gateway.Sites         // nil without an upstream
+	inside     bool                   // an MCP server is part of this program, see Inside
+	calls      *lastCalls             // of sites, and of the server inside
+	audit      *auditlog.Writer       // nil if audit.enabled is false
+	sinks      *auditsink.Deliverer   // of the audit log; may be nil
 	after      func(time.Duration) <-chan time.Time
 }
 
-// Server makes the server. Close it when it is not used any more.
+// Server builds the server. Close it after use.
 func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	if p.traces, err = p.newTraces(ctx); err != nil {
 		return nil, err
@@ -111,10 +110,10 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// Audit is what records the events of this server.
+// Audit returns the recorder of this server's events.
 func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 
-// Close ends what the gateway has begun, and sends the last spans of traces.
+// Close stops the gateway, and sends the remaining spans.
 func (s *Server) Close() {
 	defer s.parts.traces.Close()
 	if s.sites != nil {
@@ -122,7 +121,7 @@ func (s *Server) Close() {
 	}
 }
 
-// config is the configuration of the authorization server.
+// config returns the configuration of the authorization server.
 func (p Parts) config() (authserver.Config, error) {
 	registry, err := p.Registry()
 	if err != nil {
@@ -177,13 +176,13 @@ func (p Parts) config() (authserver.Config, error) {
 		}
 	}
 	if c.IsDefault("sessions.ttl") {
-		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
+		cfg.SessionTTL = 0 // the default is shorter on loopback
 	}
 	return cfg, nil
 }
 
-// Now is the clock of the store, by which all of its servers judge; without a store it is that of
-// this machine.
+// Now returns the time by the clock of the store, which all its servers use. Without a store, it is
+// this machine's clock.
 func (p Parts) Now() time.Time {
 	if p.Store == nil {
 		return time.Now()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Security L2, SP-22: a management listener on loopback answers to loopback names alone.
+// TestManagementHasAHost checks that a management listener on loopback serves only loopback names
+// (security review L2, SP-22).
 func TestManagementHasAHost(t *testing.T) {
 	h := localHost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{

@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// ours are paths that a client asks for that was told the issuer.
+// ours lists paths that a client requests if it knows the issuer.
 var ours = []string{"/authorize", "/token", "/register", "/jwks.json", "/login", "/consent", "/setup"}
 
-// noticeStripping says once when requests come without the path of the issuer: a proxy has
-// taken it off, and people see nothing but pages that are not there.
+// noticeStripping logs once if requests arrive without the path of the issuer. A proxy has removed
+// it, and users see only missing pages.
 func noticeStripping(issuer string, log *slog.Logger, next http.Handler) http.Handler {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Path == "" {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestStrippedPathsAreToldOnce: usability 6, a path issuer behind a proxy that strips.
+// TestStrippedPathsAreToldOnce checks that a proxy that strips the path of the issuer is logged
+// once (usability 6).
 func TestStrippedPathsAreToldOnce(t *testing.T) {
 	for issuer, want := range map[string]int{"https://h.example/auth": 1, "https://h.example": 0} {
 		var out strings.Builder

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/timed"
 )
 
-// newTraces returns nil where they are off. OTEL_SDK_DISABLED switches them off as well.
+// newTraces returns nil if traces are off. OTEL_SDK_DISABLED also turns them off.
 func (p Parts) newTraces(ctx context.Context) (*traces.Traces, error) {
 	c := p.Config.Traces
 	if !c.Enabled || os.Getenv("OTEL_SDK_DISABLED") == "true" {
@@ -20,7 +20,7 @@ func (p Parts) newTraces(ctx context.Context) (*traces.Traces, error) {
 	}
 	sample := c.Sample
 	if p.Config.IsDefault("traces.sample") && os.Getenv("OTEL_TRACES_SAMPLER") != "" {
-		sample = 0 // as the environment has it
+		sample = 0 // as set in the environment
 	}
 	ring, err := secrets.NewRing(p.Keys...)
 	if err != nil {
@@ -45,7 +45,7 @@ func mainVersion() string {
 	return ""
 }
 
-// watched is the store with all that is told of its verbs.
+// watched returns the store, wrapped for metrics and traces.
 func (p Parts) watched() storage.Store {
 	if p.Metrics == nil && p.traces == nil {
 		return p.Store
@@ -61,7 +61,7 @@ func (p Parts) watched() storage.Store {
 		})
 }
 
-// database is what the conventions of OpenTelemetry call it.
+// database returns the OpenTelemetry name of the database.
 func (p Parts) database() string {
 	if p.Config.Postgres() {
 		return "postgresql"

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/collector"
 )
 
-// TestTraced: OB-08: a request to a server with traces is one trace with the verbs of the store that it
-// took, and its span has the reference that the answer has.
+// TestTraced checks that a request to a server with traces is one trace with its store calls, and
+// that its span has the reference of the response (OB-08).
 func TestTraced(t *testing.T) {
 	c := collector.New(t)
 	s := measured(t, "MCP_AUTHD_TRACES_ENABLED=true", "MCP_AUTHD_TRACES_ENDPOINT="+c.URL,
@@ -41,7 +41,8 @@ func TestTraced(t *testing.T) {
 	}
 }
 
-// TestUntraced: OB-08: without the key there are no traces, and OTEL_SDK_DISABLED switches them off.
+// TestUntraced checks that traces are off by default, and that OTEL_SDK_DISABLED turns them off
+// (OB-08).
 func TestUntraced(t *testing.T) {
 	if s := measured(t); s.parts.traces != nil {
 		t.Error("traces are on")

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// Issuers are the issuers that are trusted: those of the configuration, and of the store if there is one.
+// Issuers returns the trusted issuers of the configuration and of the store, if there is one.
 func (p Parts) Issuers(issuer string) (*trust.Issuers, error) {
 	o := trust.Options{Issuer: issuer, Entries: p.Config.TrustEntries(), Now: p.Now, Log: p.Log}
 	if p.Store != nil {
@@ -16,8 +16,9 @@ func (p Parts) Issuers(issuer string) (*trust.Issuers, error) {
 	return trust.New(o)
 }
 
-// trust has the authorization server believe issuers: their assertions, and their security events and
-// those of providers. An entry that hears events can come at any time, so the endpoint is always there.
+// trust makes the authorization server accept assertions and security events of trusted issuers,
+// and security events of providers. An entry for events can be added at any time, so the endpoint
+// always exists.
 func (p Parts) trust(cfg *authserver.Config, d *thirdparty.Delegation) error {
 	issuers, err := p.Issuers(p.Config.Issuer)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AccessRule says which scopes of its resource an account, the members of a group or everyone may have: one of User,
-// Group and Everyone, and one of Scopes, All and None.
+// AccessRule says which scopes of its resource an account, the members of a group or everyone may
+// have. It sets exactly one of User, Group and Everyone, and exactly one of Scopes, All and None.
 type AccessRule struct {
-	User     string   `yaml:"user"` // its id: a name may be given to another account later
+	User     string   `yaml:"user"` // the account ID, because a name may be given to another account later
 	Group    string   `yaml:"group"`
 	Everyone bool     `yaml:"everyone"`
 	Scopes   []string `yaml:"scopes"`
@@ -21,7 +21,7 @@ type AccessRule struct {
 	None     bool     `yaml:"none"`
 }
 
-// maxResourceRules bounds the rules of one resource, which every decision walks through.
+// maxResourceRules limits the rules of one resource. Every decision evaluates all of them.
 const maxResourceRules = 100
 
 // AccessRules returns the configured access rules as records.
@@ -32,7 +32,7 @@ func (c *Config) AccessRules() (out []storage.AccessRule) {
 			given := storage.AccessRule{
 				Resource: policy.Canonical(r.URI), UserID: rule.User, Group: rule.Group, All: rule.All, Config: true,
 			}
-			given.Scopes, _ = access.Grantable(of, rule.Scopes) // fails closed: validateAccess has reported it
+			given.Scopes, _ = access.Grantable(of, rule.Scopes) // validateAccess has reported the error; here it fails closed
 			out = append(out, given)
 		}
 	}
@@ -44,7 +44,7 @@ func (r *Resource) validateAccess(add func(string, string, ...any), key string) 
 		add(key+".access", "must have at most %d rules; use groups instead of single users", maxResourceRules)
 	}
 	of := storage.Resource{URI: r.URI, Scopes: r.Scopes}
-	seen := map[[2]string]bool{} // subjects; neither a user nor a group: everyone
+	seen := map[[2]string]bool{} // subjects; everyone has neither user nor group
 	for i, rule := range r.Access {
 		key := fmt.Sprintf("%s.access[%d]", key, i)
 		subject := [2]string{rule.User, rule.Group}
@@ -69,7 +69,7 @@ func (r *Resource) validateAccess(add func(string, string, ...any), key string) 
 	}
 }
 
-// count is how many hold.
+// count returns how many facts are true.
 func count(facts ...bool) (n int) {
 	for _, fact := range facts {
 		if fact {

@@ -33,7 +33,7 @@ resources:
     access:
 `
 
-// TestAccessRules: RU-19. The configuration says which people may have which scopes.
+// TestAccessRules checks that the configuration says which users may have which scopes (RU-19).
 func TestAccessRules(t *testing.T) {
 	c, err := loadText(t, ruled+`
       - {user: usr_bob, scopes: [notes]}

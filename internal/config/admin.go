@@ -1,8 +1,8 @@
 package config
 
-// API says whether what an operator can do is served over HTTP.
+// API says whether administration is served over HTTP.
 type API struct {
 	Enabled bool `yaml:"enabled"`
-	// MCP says whether it is also served as an MCP server, where Enabled is set.
+	// MCP also serves it as an MCP server, if Enabled is set.
 	MCP bool `yaml:"mcp"`
 }

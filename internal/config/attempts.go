@@ -1,6 +1,6 @@
 package config
 
-// Attempts says whether what was asked and answered on the way to a token is kept for the operator.
+// Attempts says whether the requests and responses of sign-ins and token requests are recorded.
 type Attempts struct {
 	Enabled bool     `yaml:"enabled"`
 	Keep    Duration `yaml:"keep"`

@@ -7,38 +7,40 @@ import (
 	"time"
 )
 
-// Audit says what becomes of the audit beyond the server's log.
+// Audit configures the audit beyond the server's own log.
 type Audit struct {
-	// Enabled has events kept in the database, as a log that shows whether it was changed.
+	// Enabled stores events in the database, in a tamper-evident log.
 	Enabled bool `yaml:"enabled"`
-	// Required has answers wait until what they rest on is in that log, and be refused when it is not.
+	// Required makes responses wait until the events that they depend on are in that log. A
+	// response is refused if they cannot be stored.
 	Required bool `yaml:"required"`
-	// Detail says how routine events are recorded: DetailStandard or DetailFull. Empty: DetailFull where Required,
-	// DetailStandard elsewhere.
+	// Detail says how routine events are recorded: DetailStandard or DetailFull. If empty, it is
+	// DetailFull with Required, and DetailStandard otherwise.
 	Detail string `yaml:"detail"`
-	// Keep is how long entries stay in that log; their hashes stay permanently. 0: entries stay permanently.
+	// Keep is how long entries stay in that log. Their hashes stay permanently. With 0, entries
+	// stay permanently.
 	Keep Duration `yaml:"keep"`
-	// CheckpointFile is where the newest signed checkpoint of that log is written each minute.
+	// CheckpointFile is a file that receives the newest signed checkpoint each minute.
 	CheckpointFile string `yaml:"checkpoint_file"`
-	// CheckpointURL is where it is posted to.
+	// CheckpointURL is a URL that receives checkpoints by POST.
 	CheckpointURL string `yaml:"checkpoint_url"`
-	// CheckpointNetworks are those of the operator that the URL may be in, though they are private.
+	// CheckpointNetworks lists private networks that may contain the URL.
 	CheckpointNetworks []string `yaml:"checkpoint_networks"`
-	// Sinks are to what else the entries go.
+	// Sinks are the log destinations of the entries.
 	Sinks []AuditSink `yaml:"sinks"`
 }
 
 // Values of Audit.Detail.
 const (
-	DetailStandard = "standard" // routine events that are alike are counted
-	DetailFull     = "full"     // each event has its entry, and its line in the server's log
+	DetailStandard = "standard" // similar routine events are counted
+	DetailFull     = "full"     // each event has an entry, and a line in the server's log
 )
 
 const defaultKeep = 400 * 24 * time.Hour
 
 func defaultAudit() Audit { return Audit{Enabled: true, Keep: Duration(defaultKeep)} }
 
-// Full reports whether each routine event has an entry of its own.
+// Full reports whether each routine event has its own entry.
 func (a *Audit) Full() bool { return a.Required || a.Detail == DetailFull }
 
 func (a *Audit) validate(add func(key, format string, args ...any)) {
@@ -68,13 +70,13 @@ func (a *Audit) validateURL(add func(key, format string, args ...any)) {
 	u, err := url.Parse(a.CheckpointURL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
-		add("audit.checkpoint_url", "it is not a URL such as https://example.com/checkpoints") // it may hold a secret
+		add("audit.checkpoint_url", "it is not a URL such as https://example.com/checkpoints") // the URL may contain a secret
 	case !a.Enabled:
 		add("audit.checkpoint_url", "there is no audit log without audit.enabled")
 	}
 }
 
-// Networks are CheckpointNetworks. Validate has checked them.
+// Networks returns CheckpointNetworks, parsed. Validate has checked them.
 func (a *Audit) Networks() (out []netip.Prefix) {
 	for _, n := range a.CheckpointNetworks {
 		if p, err := parseNetwork(n); err == nil {
@@ -84,7 +86,7 @@ func (a *Audit) Networks() (out []netip.Prefix) {
 	return out
 }
 
-// AuditWarning says what is to be expected of how long the audit log is kept, "" for nothing.
+// AuditWarning returns a warning about the retention of the audit log, or "".
 func (c *Config) AuditWarning() string {
 	if c.Audit.Keep == 0 || c.Audit.Keep >= c.Tokens.RefreshMaxTTL {
 		return ""

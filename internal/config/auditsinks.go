@@ -15,37 +15,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// AuditSink is another system that gets the entries of the audit log.
+// AuditSink is a log destination for the entries of the audit log.
 type AuditSink struct {
-	ID     string `yaml:"id"`     // names how far it has come: never change it
+	ID     string `yaml:"id"`     // identifies its position in the log: never change it
 	Kind   string `yaml:"kind"`   // stdout, file, syslog, webhook, otlp
 	Format string `yaml:"format"` // json (default), ocsf, cef
 
-	// Of a file.
+	// For a file.
 	Path     string   `yaml:"path"`
-	MaxSize  int      `yaml:"max_size"` // in MiB; 0: no bound
-	MaxAge   Duration `yaml:"max_age"`  // 0: no bound
+	MaxSize  int      `yaml:"max_size"` // in MiB; 0 for no limit
+	MaxAge   Duration `yaml:"max_age"`  // 0 for no limit
 	MaxFiles int      `yaml:"max_files"`
 
-	// Of syslog.
+	// For syslog.
 	Address  string `yaml:"address"` // host:port
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
 
-	// Of webhook and otlp.
+	// For a webhook and otlp.
 	URL        Secret   `yaml:"url"`
 	Headers    []Secret `yaml:"headers"` // "Name: value", sent with each request
-	Secret     Secret   `yaml:"secret"`  // of a webhook
+	Secret     Secret   `yaml:"secret"`  // for a webhook
 	SecretFile string   `yaml:"secret_file" env:"-"`
 	Networks   []string `yaml:"networks"`
 
-	// CAFile has the certificates by which a server is known.
+	// CAFile contains the certificates that authenticate the server.
 	CAFile string `yaml:"ca_file"`
 }
 
 const maxSinks = 16
 
-// AuditSinks are the sinks of the audit log. Validate has checked them.
+// AuditSinks returns the log destinations of the audit log. Validate has checked them.
 func (c *Config) AuditSinks() (out []auditsink.Config) {
 	for _, s := range c.Audit.Sinks {
 		out = append(out, s.config())
@@ -83,7 +83,7 @@ func (s AuditSink) format() auditformat.Format {
 	return auditformat.Format(s.Format)
 }
 
-// header are lines of the form Name: value as they are sent.
+// header parses lines of the form Name: value.
 func header(lines []Secret) http.Header {
 	h := http.Header{}
 	for _, line := range lines {
@@ -122,7 +122,7 @@ func (c *Config) validateAuditSinks(add func(string, string, ...any)) {
 	}
 }
 
-// kindsOf says of which kinds of sinks a key is.
+// kindsOf maps each key to the kinds of destinations that have it.
 var kindsOf = map[string][]auditsink.Kind{
 	"path": {auditsink.File}, "max_size": {auditsink.File}, "max_age": {auditsink.File},
 	"max_files": {auditsink.File},
@@ -132,7 +132,7 @@ var kindsOf = map[string][]auditsink.Kind{
 	"ca_file": {auditsink.Syslog, auditsink.Webhook, auditsink.OTLP},
 }
 
-// given are the keys that have a value.
+// given returns the keys that are set.
 func (s AuditSink) given() map[string]bool {
 	return map[string]bool{
 		"path": s.Path != "", "max_size": s.MaxSize != 0, "max_age": s.MaxAge != 0, "max_files": s.MaxFiles != 0,
@@ -196,7 +196,7 @@ func (s AuditSink) validateEndpoint(kind auditsink.Kind, add func(string, string
 	u, err := url.Parse(string(s.URL))
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
-		add("url", "it is not a URL such as https://example.com/audit") // it may hold a secret
+		add("url", "it is not a URL such as https://example.com/audit") // the URL may contain a secret
 	case u.Scheme == "http" && !oauth.IsLoopbackHost(u.Hostname()):
 		add("url", "is http: names of people are sent over TLS only, or on this machine")
 	}

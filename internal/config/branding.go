@@ -9,25 +9,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// Branding says how the pages look and speak.
+// Branding configures the look and the texts of the pages.
 type Branding struct {
-	// Name is how the server calls itself.
+	// Name is the server's name for itself.
 	Name string `yaml:"name"`
 	// Logo is a file with an SVG or PNG image.
 	Logo   string `yaml:"logo"`
 	Accent Accent `yaml:"accent"`
-	// Texts is a directory with texts that replace ours, and with further languages.
+	// Texts is a directory with texts that replace ours, and with additional languages.
 	Texts string `yaml:"texts"`
 }
 
-// Accent is the colour of buttons and links, as #rrggbb.
+// Accent is the color of buttons and links, as #rrggbb.
 type Accent struct {
 	Light string `yaml:"light"`
 	Dark  string `yaml:"dark"`
 }
 
-// Pages is what the pages are told. The files are read now, so that a server shows what was there
-// when it started.
+// Pages returns the branding for the pages. It reads the files now, so that later changes of them
+// do not affect a running server.
 func (b Branding) Pages() (web.Branding, error) {
 	out := web.Branding{AccentLight: b.Accent.Light, AccentDark: b.Accent.Dark}
 	if b.Logo != "" {
@@ -62,7 +62,7 @@ func (c *Config) validateBranding(add func(string, string, ...any)) {
 	}
 }
 
-// causes are the errors that were joined to one.
+// causes returns the errors that were joined.
 func causes(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		if all := joined.Unwrap(); len(all) > 0 && !isPart(all[0]) {

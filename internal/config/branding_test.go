@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// PE-13: config validate says what is wrong with the branding, by the key of the configuration.
+// TestBrandingIsValidated checks that config validate reports errors in the branding by
+// configuration key (PE-13).
 func TestBrandingIsValidated(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{

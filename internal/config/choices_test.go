@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// behindOthers are keys whose choices are looked at when others say that they matter.
+// behindOthers lists keys that are validated only if other keys are set.
 var behindOthers = map[string]string{
 	"tls.acme.dns.provider":       "tls: {acme: {domains: [localhost], dns: {provider: no choice}}}",
 	"tls.acme.dns.key_algorithm":  "tls: {acme: {domains: [localhost], dns: {provider: rfc2136, key_algorithm: no choice}}}",
@@ -20,12 +20,13 @@ var behindOthers = map[string]string{
 		"client_secret: b, client_auth: no choice}]",
 	"trust[].kind":         "trust: [{id: a, kind: no choice, issuer: https://a.example}]",
 	"audit.sinks[].format": "audit: {sinks: [{id: a, kind: stdout, format: no choice}]}",
-	"trust[].preset":       "", // presets have a page each, and parameters
-	"trust[].require_jti":  "", // yes or no
+	"trust[].preset":       "", // each preset has its own page and parameters
+	"trust[].require_jti":  "", // true or false
 	"thirdparty[].icon":    "", // the name of a type
 }
 
-// TestChoicesAreThoseOfTheCode: DL-05: of a key that has fixed choices, keys.yaml has those that the code takes.
+// TestChoicesAreThoseOfTheCode checks that keys.yaml lists the fixed choices that the code accepts
+// (DL-05).
 func TestChoicesAreThoseOfTheCode(t *testing.T) {
 	taken := choicesOfTheCode(t)
 	found := 0
@@ -43,14 +44,14 @@ func TestChoicesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// choicesOfTheCode are learned from what the validation says of a value that is no choice.
+// choicesOfTheCode extracts the choices from the validation errors for an invalid value.
 func choicesOfTheCode(t *testing.T) map[string][]string {
 	t.Helper()
 	c := reflect.New(reflect.TypeFor[Config]()).Elem()
 	fillLists(c)
 	first := &c.Addr().Interface().(*Config).Resources[0].Upstream
 	out := map[string][]string{}
-	first.URL = "http://127.0.0.1:3000/mcp" // without one, its keys are not looked at
+	first.URL = "http://127.0.0.1:3000/mcp" // otherwise its keys are not validated
 	probe(c, c, "", "", out)
 	first.URL, first.Command = "", []string{"server"}
 	probe(c, c, "", "", out)
@@ -88,7 +89,7 @@ func fillLists(v reflect.Value) {
 	}
 }
 
-// probe gives each text a value that is not a choice, and learns which ones are.
+// probe sets each text to an invalid value, and collects the choices from the error.
 func probe(c, v reflect.Value, path, indexed string, out map[string][]string) {
 	for f := range fields(v.Type()) {
 		at, here, key := v.Field(f.index), join(path, f.key), join(indexed, f.key)
@@ -118,7 +119,7 @@ var (
 	between    = regexp.MustCompile(`, | or `)
 )
 
-// choices are those that an error names.
+// choices returns the choices in an error message.
 func choices(list string) []string {
 	all := between.Split(inBrackets.ReplaceAllString(list, ""), -1)
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })

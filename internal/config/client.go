@@ -6,20 +6,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Client is a client of the operator.
+// Client is a configured OAuth client.
 type Client struct {
 	ID           string   `yaml:"id"`
 	Name         string   `yaml:"name"`
 	Secret       Secret   `yaml:"secret"`
 	JWKS         string   `yaml:"jwks"`     // public keys for private_key_jwt, as JSON
-	JWKSURI      string   `yaml:"jwks_uri"` // or where they are published
+	JWKSURI      string   `yaml:"jwks_uri"` // or the URL that publishes them
 	RedirectURIs []string `yaml:"redirect_uris"`
 	GrantTypes   []string `yaml:"grant_types"`
 	AuthMethod   string   `yaml:"auth_method"`
 	Scopes       []string `yaml:"scopes"`
 	Resources    []string `yaml:"resources"`
-	RequirePAR   bool     `yaml:"require_par"` // its authorization requests have to be pushed
-	DPoP         string   `yaml:"dpop"`        // optional, or required: all of its tokens are bound to a key
+	RequirePAR   bool     `yaml:"require_par"` // its authorization requests must be pushed (RFC 9126)
+	DPoP         string   `yaml:"dpop"`        // optional or required: all its tokens are bound to a key
 }
 
 func (c *Config) validateClients(

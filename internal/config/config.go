@@ -1,7 +1,6 @@
-// Package config is the configuration of mcp-authd: one struct, filled from defaults,
-// then a strict YAML file, then the environment, then flags. One walk over the struct
-// serves the environment, the printed form and the origins, so that they cannot
-// disagree.
+// Package config is the configuration of mcp-authd: one struct, filled from defaults, then a strict
+// YAML file, then the environment, then flags. One walk over the struct serves the environment, the
+// printed form and the origins, so that they cannot disagree.
 package config
 
 import (
@@ -26,29 +25,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Config is the whole configuration. For operators keys.yaml says what each key means:
-// docs/reference/configuration.md and the JSON schema are made from it.
+// Config is the whole configuration. keys.yaml explains each key to administrators.
+// docs/reference/configuration.md and the JSON schema are generated from it.
 type Config struct {
 	// Issuer is the public URL of this server: https (http on localhost only), no
 	// trailing slash. Clients compare it byte for byte.
 	Issuer string `yaml:"issuer"`
 	// Listen is the address of the public listener.
 	Listen string `yaml:"listen"`
-	// Management is the listener for health checks that the public need not reach.
+	// Management is the listener for health checks. It need not be public.
 	Management Management `yaml:"management"`
 	TLS        TLS        `yaml:"tls"`
-	// Replica is what this server is called among the replicas. Default: the host name.
+	// Replica is the name of this server among the replicas. It defaults to the host name.
 	Replica string `yaml:"replica"`
 	Peers   Peers  `yaml:"peers"`
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	// TrustedProxies lists the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []string `yaml:"trusted_proxies"`
-	// DataDir holds the SQLite database and what is generated.
+	// DataDir contains the SQLite database and generated files.
 	DataDir  string   `yaml:"data_dir"`
 	Database Database `yaml:"database"`
-	// SecretKey is the master key, at least 32 bytes, as base64 or hex. With SQLite it
-	// is generated into the data directory when not given.
+	// SecretKey is the master key: at least 32 bytes, as base64 or hex. With SQLite, a missing key
+	// is generated in the data directory.
 	SecretKey Secret `yaml:"secret_key"`
-	// SecretKeyOld are earlier master keys, which still open what they sealed.
+	// SecretKeyOld lists earlier master keys, which can still decrypt older data.
 	SecretKeyOld []Secret     `yaml:"secret_key_old"`
 	Resources    []Resource   `yaml:"resources"`
 	Tokens       Tokens       `yaml:"tokens"`
@@ -75,7 +74,7 @@ type Config struct {
 	Log          Log          `yaml:"log"`
 
 	origins     map[string]string
-	secretFiles map[string]string // that the environment names, by variable
+	secretFiles map[string]string // files of secrets named by the environment, by variable
 }
 
 // Secret is a string that is never printed.
@@ -84,16 +83,16 @@ type Secret string
 // Management configures the management listener.
 type Management struct {
 	Listen string `yaml:"listen"`
-	// PProf serves the profiles of Go there.
+	// PProf serves Go profiles there.
 	PProf bool `yaml:"pprof"`
 }
 
-// Database says where the store is.
+// Database configures the store.
 type Database struct {
-	// URL is postgres://..., or the path of a SQLite file; empty: mcp-authd.db in the
-	// data directory.
+	// URL is postgres://..., or the path of a SQLite file. It defaults to mcp-authd.db in the data
+	// directory.
 	URL Secret `yaml:"url"`
-	// Migrate is auto, or off for operators who run "mcp-authd migrate up".
+	// Migrate is auto, or off if administrators run "mcp-authd migrate up".
 	Migrate string `yaml:"migrate"`
 }
 
@@ -101,17 +100,18 @@ type Database struct {
 type Resource struct {
 	URI  string `yaml:"uri"`
 	Name string `yaml:"name"`
-	// Aliases are more URLs of it, so that one application can connect as several people.
+	// Aliases are additional URLs, so that one application can connect as several users.
 	Aliases []string            `yaml:"aliases"`
 	Scopes  []storage.ScopeText `yaml:"scopes"`
-	DPoP    string              `yaml:"dpop"` // optional, or required: its tokens are bound to a key
-	// Tools are the scopes that tools need beyond those that every call needs, where this server is
-	// also the gateway to the MCP server.
+	DPoP    string              `yaml:"dpop"` // optional or required: its tokens are bound to a key
+	// Tools lists the scopes that tools need beyond those of every call. It applies if this server
+	// is the gateway to the MCP server.
 	Tools []ToolRule `yaml:"tools"`
-	// ToolsAccept is what becomes of a tool that its MCP server describes otherwise than it was accepted.
+	// ToolsAccept says how to handle a tool whose MCP server has changed its description since it
+	// was accepted.
 	ToolsAccept string   `yaml:"tools_accept"` // report, hold, hold_new, off
 	Upstream    Upstream `yaml:"upstream"`
-	// Access says which people may have which scopes; none: all people may have all of them.
+	// Access says which users may have which scopes. Without rules, all users may have all scopes.
 	Access []AccessRule `yaml:"access"`
 }
 
@@ -126,7 +126,7 @@ type Log struct {
 	Format string `yaml:"format"` // auto, text, json
 }
 
-// Default returns the configuration of a server that was told nothing.
+// Default returns the configuration of a server without any settings.
 func Default(getenv func(string) string) *Config {
 	return &Config{
 		Issuer: "http://localhost:8414", Listen: "127.0.0.1:8414",
@@ -166,7 +166,7 @@ func (c *Config) Proxies() []netip.Prefix {
 	return out
 }
 
-// TrustsAll are those of TrustedProxies that hold every address of a family.
+// TrustsAll returns those of TrustedProxies that contain every address of a family.
 func (c *Config) TrustsAll() []string {
 	var out []string
 	for _, s := range c.TrustedProxies {
@@ -184,7 +184,7 @@ func parseNetwork(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
-// Validate reports everything that is wrong, in terms of the keys.
+// Validate reports all errors, by key.
 func (c *Config) Validate() error {
 	misspelled := c.misspelled()
 	var errs []error
@@ -242,7 +242,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// isAddress reports whether a server could listen there, for all that the text tells.
+// isAddress reports whether s has the form of an address to listen on.
 func isAddress(s string) bool {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil || port == "" {
@@ -273,11 +273,11 @@ func (c *Config) validateResources(add func(string, string, ...any)) {
 	}
 }
 
-// validateAliases looks at the aliases of one resource. seen has the URIs of all resources, and gets
-// its aliases.
+// validateAliases checks the aliases of one resource. seen contains the URIs of all resources, and
+// receives the aliases.
 func (r *Resource) validateAliases(add func(string, string, ...any), key string, seen map[string]bool) {
 	if _, err := oauth.CanonicalResource(r.URI); err != nil {
-		return // there is an error about that
+		return // that error is reported separately
 	}
 	aliases, err := oauth.CanonicalAliases(r.URI, r.Aliases)
 	if err != nil {
@@ -332,7 +332,7 @@ func scopesOf(scopes []storage.ScopeText) string {
 	return strings.Join(names, ", ")
 }
 
-// Duration is a time.Duration that is also written in days, as "30d".
+// Duration is a time.Duration that can also be written in days: "30d".
 type Duration time.Duration
 
 // String implements fmt.Stringer.
@@ -346,7 +346,7 @@ func (d Duration) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalYAML implements yaml.Unmarshaler. The library would leave out the line.
+// UnmarshalYAML implements yaml.Unmarshaler. The library alone would omit the line number.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	err := fmt.Errorf("%q is not a duration such as 15m, 12h or 30d", n.Value)
 	if n.Kind == yaml.ScalarNode {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Console says where people with a role administer the server in a browser.
+// Console configures the web console for administrators.
 type Console struct {
 	Enabled bool `yaml:"enabled"`
-	// Listen is the listener that serves it: ConsolePublic or ConsoleManagement.
+	// Listen is the listener of the console: ConsolePublic or ConsoleManagement.
 	Listen string `yaml:"listen"`
-	// Fresh is how long ago a person may have proved who they are, at what cannot be undone, here and
+	// Fresh is how recent an authentication must be for changes that cannot be undone, here and
 	// over the API.
 	Fresh Duration `yaml:"fresh"`
-	// TwoAdministrators are the names of operations that a second administrator has to accept, at every face
-	// but the command line on the database.
+	// TwoAdministrators lists the operations that a second administrator must accept, in every
+	// front end except commands with direct database access.
 	TwoAdministrators []string `yaml:"two_administrators"`
 }
 

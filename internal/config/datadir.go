@@ -2,7 +2,8 @@ package config
 
 import "path/filepath"
 
-// defaultDataDir is where a service keeps its data, or else the person who starts the server.
+// defaultDataDir returns the data directory of the service, or else of the user who starts the
+// server.
 func defaultDataDir(getenv func(string) string) string {
 	if d := getenv("STATE_DIRECTORY"); d != "" {
 		return d

@@ -8,17 +8,17 @@ import (
 
 // DPoP configures tokens that are bound to a key of the client (RFC 9449).
 type DPoP struct {
-	// Nonce is off, or required: proofs carry a nonce of this server, at the token endpoint and at
-	// the MCP servers behind the gateway.
+	// Nonce is off or required. If required, proofs must contain a nonce from this server, at the
+	// token endpoint and at the MCP servers behind the gateway.
 	Nonce string `yaml:"nonce"`
-	// Proofs is where used proofs are remembered: memory, database, or auto, which is the database
-	// with PostgreSQL, where there may be replicas, and memory else.
+	// Proofs says where used proofs are remembered: memory, database or auto. auto is the database
+	// with PostgreSQL, which may serve several replicas, and otherwise memory.
 	Proofs string `yaml:"proofs"`
 }
 
 func defaultDPoP() DPoP { return DPoP{Nonce: "off", Proofs: "auto"} }
 
-// Nonces reports whether proofs carry a nonce.
+// Nonces reports whether proofs must contain a nonce.
 func (d DPoP) Nonces() bool { return d.Nonce == "required" }
 
 // SharedProofs reports whether used proofs are remembered in the database.
@@ -26,7 +26,7 @@ func (c *Config) SharedProofs() bool {
 	return c.DPoP.Proofs == "database" || c.DPoP.Proofs == "auto" && c.Postgres()
 }
 
-// dpop is what the records of the store have for optional or required, "" for the default.
+// dpop returns the store's value for optional, required, or "" (the default).
 func dpop(value string) storage.DPoP {
 	if value == "required" {
 		return storage.DPoPRequired

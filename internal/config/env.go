@@ -13,7 +13,7 @@ import (
 
 const prefix = "MCP_AUTHD_"
 
-// forCommands are variables that are no settings, with what commands read them for.
+// forCommands lists variables that are not settings, and their use by commands.
 var forCommands = []struct{ name, meaning string }{
 	{"CONFIG", "the configuration file, as `--config`"},
 	{"REMOTE", "the issuer of the server that [carries commands out](api.md#from-the-command-line), as `--remote`"},
@@ -24,11 +24,11 @@ var forCommands = []struct{ name, meaning string }{
 	{"CLIENT_SECRET_FILE", "a file with it, which only its user may be able to read"},
 }
 
-// environ is the environment with a record of what was looked at.
+// environ is the environment, with a record of the variables that were read.
 type environ struct {
 	values map[string]string
 	known  map[string]bool
-	files  map[string]string // that secrets were read from, by variable
+	files  map[string]string // files of secrets, by variable
 }
 
 func newEnviron(list []string) *environ {
@@ -72,14 +72,14 @@ func fields(t reflect.Type) iter.Seq[field] {
 	}
 }
 
-// listOfGroups reports whether the items of a list have keys of their own.
+// listOfGroups reports whether the items of a list have keys.
 func listOfGroups(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
-// readEnv overlays the environment. A variable is MCP_AUTHD_ and the key in capitals
-// with underscores; items of lists are numbered, or plain lists separated by commas or line ends;
-// a secret may also be read from the file that the variable with _FILE names.
+// readEnv overlays the environment. A variable is MCP_AUTHD_ and the key in capitals with
+// underscores. Items of lists are numbered; plain lists are separated by commas or line ends. The
+// variable with _FILE names a file that contains a secret.
 func (l *Loaded) readEnv(e *environ) ([]string, error) {
 	if err := l.overlay(e, reflect.ValueOf(l.Config).Elem(), ""); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
 			return err
 		}
 		l.origins[path] = "$" + name
-		if quoted(strings.TrimSpace(text)) { // its first and last item would get a quote each
+		if quoted(strings.TrimSpace(text)) { // the first and last item would contain a quote
 			return fmt.Errorf("$%s: %s", name, inQuotes)
 		}
 		if err := setList(v, text); err != nil {
@@ -132,13 +132,13 @@ func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
 	return nil
 }
 
-// variable is the environment variable of a path.
+// variable returns the environment variable of a path.
 func variable(path string) string {
 	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
-// overlayItems sets items that exist, and appends further ones as long as the
-// environment has something for the next number.
+// overlayItems sets existing items, and appends items while the environment has variables for the
+// next number.
 func (l *Loaded) overlayItems(e *environ, v reflect.Value, path, name string) error {
 	for i := 0; ; i++ {
 		if i >= v.Len() {
@@ -234,7 +234,7 @@ func set(v reflect.Value, text string) error {
 	return nil
 }
 
-// setMap reads name=value, separated by commas or line ends.
+// setMap parses name=value pairs, separated by commas or line ends.
 func setMap(v reflect.Value, text string) error {
 	out := map[string]string{}
 	for item := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
@@ -248,9 +248,8 @@ func setMap(v reflect.Value, text string) error {
 	return nil
 }
 
-// unknown returns a warning for each variable of ours that means nothing. Kubernetes
-// makes variables of a Service's name; those of one called mcp-authd are not meant
-// for us.
+// unknown returns a warning for each unknown variable with our prefix. Kubernetes creates variables
+// from the name of a Service. Those of a Service called mcp-authd are ignored.
 func (e *environ) unknown() []string {
 	var out []string
 	known := make([]string, 0, len(e.known))

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Beside returns the path of a file that the packages have beside the configuration, below /etc as it is, and "" for
-// another configuration than theirs.
+// Beside returns the path of a file that the packages install next to the configuration, under the
+// same /etc. It returns "" if the configuration is not the packaged one.
 func (l *Loaded) Beside(name string) string {
 	etc, packaged := packagedIn(l.File)
 	if !packaged {
@@ -22,16 +22,17 @@ func (l *Loaded) Beside(name string) string {
 	return filepath.Join(etc, filepath.FromSlash(name))
 }
 
-// packagedIn returns the directory /etc of a configuration that stands where the packages have it.
+// packagedIn returns the /etc directory of a configuration at the packaged path.
 func packagedIn(file string) (etc string, packaged bool) {
 	etc, packaged = strings.CutSuffix(filepath.ToSlash(file), "/mcp-authd/config.yaml")
 	return filepath.FromSlash(etc), packaged && path.Base(etc) == "etc"
 }
 
-// addPackaged adds the variables that the unit of the packages gives the service, from /etc/default/mcp-authd with
-// /etc/mcp-authd/config.yaml: without them a command of root would work on another database than the server. What is
-// in the environment goes before. A user who may not read the file does without it, as the service itself, whose
-// environment systemd has made of it.
+// addPackaged adds the variables that the packaged unit gives the service: those in
+// /etc/default/mcp-authd for /etc/mcp-authd/config.yaml. Without them, a command of root would use
+// another database than the server. The environment takes precedence. A user who may not read the
+// file does without it. So does the service itself, because systemd has already set its environment
+// from it.
 func (e *environ) addPackaged(config string) error {
 	etc, packaged := packagedIn(config)
 	if !packaged {
@@ -56,13 +57,13 @@ func (e *environ) addPackaged(config string) error {
 	return nil
 }
 
-// newline is where systemd ends a line.
+// newline holds the characters that end a line for systemd.
 const newline = "\n\r"
 
-// parseEnvFile reads what systemd takes for an EnvironmentFile (systemd.exec(5)): NAME=value, comments that begin with
-// # or ;, quotes, and a backslash that joins lines or takes the next character as it is. A line without =,
-// or with a name that no variable can have, says nothing. A backslash at the end of a comment joins nothing, as since
-// systemd 254.
+// parseEnvFile parses an EnvironmentFile as systemd does (systemd.exec(5)). It has NAME=value
+// lines, comments that start with # or ;, quotes, and backslashes that join lines or escape the
+// next character. A line without = or with an invalid name is ignored. A backslash at the end of a
+// comment joins nothing, as since systemd 254.
 func parseEnvFile(text string) map[string]string {
 	out := map[string]string{}
 	for {
@@ -91,11 +92,11 @@ func parseEnvFile(text string) map[string]string {
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// envValue reads a value to the end of its line, and returns what follows.
+// envValue parses a value up to the end of its line, and returns the rest of the text.
 func envValue(text string) (value, rest string) {
 	var out strings.Builder
-	kept := 0                             // what of out is no space at the end
-	const open, bare = byte(0), byte('=') // open: a quote may begin here
+	kept := 0                             // length of out without trailing space
+	const open, bare = byte(0), byte('=') // open: a quote may start here
 	for in, i := open, 0; i < len(text); i++ {
 		c := text[i]
 		switch {
@@ -131,7 +132,7 @@ func envValue(text string) (value, rest string) {
 	return out.String()[:kept], ""
 }
 
-// envEscape writes what a backslash before next means, in quotes or not.
+// envEscape writes the character that a backslash before next stands for, inside or outside quotes.
 func envEscape(out *strings.Builder, in, next byte) {
 	switch {
 	case in != '"':

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What systemd makes of an EnvironmentFile (systemd.exec(5)).
+// TestParseEnvFile checks that EnvironmentFiles are parsed as systemd does (systemd.exec(5)).
 func TestParseEnvFile(t *testing.T) {
 	for text, want := range map[string]map[string]string{
 		"A=1\nB = two words \n":                  {"A": "1", "B": "two words"},
@@ -42,8 +42,9 @@ func TestParseEnvFile(t *testing.T) {
 	}
 }
 
-// DL-04: what the unit of the packages has from /etc/default/mcp-authd, commands have as well, or they would work on
-// another database. The environment goes before, and beside another configuration the file is nothing to them.
+// TestPackagedEnvironment checks that commands read /etc/default/mcp-authd like the packaged unit,
+// because they would otherwise use another database (DL-04). The environment takes precedence. With
+// another configuration, the file is ignored.
 func TestPackagedEnvironment(t *testing.T) {
 	etc := filepath.Join(t.TempDir(), "etc")
 	write := func(name, text string) string {

@@ -11,17 +11,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Events says who is told of what is cut here.
+// Events configures who is notified of revoked access.
 type Events struct {
 	Receivers []EventReceiver `yaml:"receivers"`
 }
 
-// EventReceiver is where security events are pushed.
+// EventReceiver is a destination of pushed security events.
 type EventReceiver struct {
-	ID       string `yaml:"id"` // names what waits for it: never change it
+	ID       string `yaml:"id"` // identifies its queue: never change it
 	URL      string `yaml:"url"`
 	Audience string `yaml:"audience"`
-	// Kinds are what it is told; none: all.
+	// Kinds lists the events to send; empty for all.
 	Kinds           []string `yaml:"kinds"`
 	BearerToken     Secret   `yaml:"bearer_token"`
 	BearerTokenFile string   `yaml:"bearer_token_file" env:"-"`
@@ -32,7 +32,7 @@ const maxReceivers = 32
 
 var receiverID = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// Receivers are those of security events. Validate has checked the networks.
+// Receivers returns the receivers of security events. Validate has checked the networks.
 func (c *Config) Receivers() (out []transmit.Receiver) {
 	for _, r := range c.Events.Receivers {
 		to := transmit.Receiver{
@@ -70,7 +70,7 @@ func (r EventReceiver) validate(add func(string, string, ...any)) {
 	u, err := url.Parse(r.URL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
-		add("url", "it is not a URL such as https://example.com/events") // it may hold a secret
+		add("url", "it is not a URL such as https://example.com/events") // the URL may contain a secret
 	case u.Scheme == "http" && !oauth.IsLoopbackHost(u.Hostname()):
 		add("url", "is http: events about people are sent over TLS only, or on this machine")
 	}

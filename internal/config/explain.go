@@ -11,16 +11,17 @@ import (
 var (
 	yamlLine  = regexp.MustCompile(`line (\d+): (.*)`)
 	yamlField = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
-	// yamlKey finds keys; after one in quotes a flow mapping needs no blank (YAML 1.2 §7.4.2).
+	// yamlKey finds keys. In a flow mapping, a quoted key needs no space after the colon (YAML 1.2
+	// §7.4.2).
 	yamlKey   = regexp.MustCompile(`["']?([A-Za-z_][\w.-]*)(?:["']\s*:\s*|\s*:(?:\s+|$))`)
-	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`) // what is before the first key of a line
+	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`) // the text before the first key of a line
 	anchor    = regexp.MustCompile(`unknown anchor '.*' referenced`)
 	yamlType  = regexp.MustCompile(`^cannot unmarshal !!?(\S+)(?: (.*))? into (\S+)$`)
 	yamlValue = regexp.MustCompile("(?s)`.*`|(^|\\s)![^\\s!]\\S*") // values and tags in other messages
 )
 
-// explain turns the YAML library's message into file:line, what is wrong, the line
-// itself with a caret, and the nearest key, without Go's names for things.
+// explain turns the YAML library's message into file:line, the problem, the line with a caret, and
+// the nearest key. It contains no Go names.
 func explain(name string, text []byte, err error) error {
 	said := anchor.ReplaceAllLiteralString(err.Error(), "a value that begins with * must be in quotes")
 	m := yamlLine.FindStringSubmatch(said)
@@ -44,8 +45,8 @@ func explain(name string, text []byte, err error) error {
 	return fmt.Errorf("%s:%d: %s\n  %s\n  %s^", name, n, what, maskAt(lines, n), strings.Repeat(" ", column))
 }
 
-// suggest names the key that was meant: the nearest of the same group, or the same word in another group. Where
-// neither is certain it lists the group: a wrong hint is worse than none.
+// suggest names the intended key: the nearest one of the same group, or the same word in another
+// group. If neither is certain, it lists the group, because a wrong hint is worse than none.
 func suggest(key, group string) string {
 	keys := allKeys()
 	if near := nearest(key, keys.in[group]); near != "" {
@@ -60,7 +61,7 @@ func suggest(key, group string) string {
 // hidden replaces text that may be secret.
 const hidden = "(not shown)"
 
-// maskAt returns the line n as an error shows it, which may be any number.
+// maskAt returns line n for an error message. n may be out of range.
 func maskAt(lines []string, n int) string {
 	switch {
 	case n < 1 || n > len(lines):
@@ -71,8 +72,8 @@ func maskAt(lines []string, n int) string {
 	return indentOf(lines[n-1]) + hidden
 }
 
-// secretAt reports whether the line n may be part of a secret that begins above it: indented below
-// the key of one, or next to it, in text that was not closed or is wrongly indented.
+// secretAt reports whether line n may be part of a secret that starts above it. Such a line is
+// indented below the key of a secret, or next to it in text that is unclosed or wrongly indented.
 func secretAt(lines []string, n int) bool {
 	if n < 1 || n > len(lines) {
 		return false
@@ -97,7 +98,7 @@ func secretAt(lines []string, n int) bool {
 	return false
 }
 
-// nextTo reports whether the key before the line with index i has a secret value.
+// nextTo reports whether the key above index i has a secret value.
 func nextTo(lines []string, i int) bool {
 	for i--; i >= 0; i-- {
 		if line := strings.TrimRight(lines[i], "\r"); yamlKey.MatchString(line) {
@@ -109,8 +110,9 @@ func nextTo(lines []string, i int) bool {
 
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// mask leaves out the rest of a line from the first value on that may be a secret: that of a key with a secret, of
-// a key that is not known, and of a group. A line without a key may be one of a secret itself.
+// mask hides the rest of a line from the first value that may be secret: the value of a secret key,
+// of an unknown key, or of a group. It hides a whole line without a key, which may be part of a
+// secret.
 func mask(line string) string {
 	keys, from := allKeys(), 0
 	for i, at := range yamlKey.FindAllStringSubmatchIndex(line, -1) {
@@ -133,7 +135,8 @@ func mask(line string) string {
 
 const textForBool = "in quotes it is text: write true or false without them"
 
-// plain describes the found and expected values in words of YAML, not of Go, and without the value of a secret.
+// plain describes the found and expected values in YAML terms rather than Go terms, without secret
+// values.
 func plain(what string, secret bool) string {
 	m := yamlType.FindStringSubmatch(what)
 	if m == nil {
@@ -146,7 +149,7 @@ func plain(what string, secret bool) string {
 	}
 	switch {
 	case m[2] != "" && secret || m[2] != "" && strings.HasPrefix(strings.TrimPrefix(kind, "[]"), "config."):
-		found = "a single value" // never repeat it
+		found = "a single value" // may be a secret, so never repeat it
 	case m[2] != "":
 		found = strconv.Quote(strings.Trim(m[2], "`"))
 	case m[1] == "seq":
@@ -155,7 +158,7 @@ func plain(what string, secret bool) string {
 	return fmt.Sprintf("%s where %s is expected", found, wanted(kind))
 }
 
-// examples show the form of groups that people write as a single value.
+// examples shows the form of groups that users often write as a single value.
 var examples = map[string]string{
 	"config.AccessRule": "{group: editors, scopes: [notes]}",
 	"config.Database":   "{url: postgres://user@host/name}",
@@ -186,13 +189,13 @@ func wanted(kind string) string {
 	return "a group of keys"
 }
 
-// keyNames are the last parts of every key.
+// keyNames indexes the last part of every key.
 type keyNames struct {
 	in     map[string][]string // by the Go type of the group
-	path   map[string]string   // one place of each
-	places map[string]int      // how many there are
-	secret map[string]bool     // it has a secret somewhere
-	group  map[string]string   // how its value begins, if it has other keys in it
+	path   map[string]string   // one path of each
+	places map[string]int      // how often each occurs
+	secret map[string]bool     // it is a secret somewhere
+	group  map[string]string   // how its value starts, if it contains other keys
 }
 
 func allKeys() keyNames {
@@ -232,8 +235,9 @@ func (k *keyNames) walk(t reflect.Type, path string) {
 	}
 }
 
-// nearest returns the candidate that s is meant to be: the only one that begins with the words of s or has its first
-// words, or else the nearest in edits, up to a quarter of the length. It returns "" when there is none, or several.
+// nearest returns the candidate that s probably means: the only one that extends s by words or that
+// s extends. Otherwise the smallest edit distance decides, up to a quarter of the length. It
+// returns "" for no or several matches.
 func nearest(s string, candidates []string) string {
 	var begun []string
 	for _, c := range candidates {
@@ -250,13 +254,13 @@ func nearest(s string, candidates []string) string {
 		case d < best:
 			best, found = d, c
 		case d == best:
-			found = "" // two are as near
+			found = "" // a tie
 		}
 	}
 	return found
 }
 
-// distance is the Levenshtein distance.
+// distance returns the Levenshtein distance.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// TestHints: RU-09: what is said about an unknown key is right, or is nothing but the keys that there are.
+// TestHints checks that the hint for an unknown key is right, or only lists the available keys
+// (RU-09).
 func TestHints(t *testing.T) {
 	for text, want := range map[string]string{
 		"isuer: x":                        `"isuer" (did you mean "issuer"?)`,
 		"data: x":                         `"data" (did you mean "data_dir"?)`,
 		"port: 1":                         `"port" (here are: issuer, `,
 		"access_ttl: 5m":                  `"access_ttl" here (did you mean tokens.access_ttl?)`,
-		"name: x":                         `"name" (here are: `, // of many groups
+		"name: x":                         `"name" (here are: `, // in many groups
 		"clients: [{grants: [x]}]":        `"grants" (here are: id, `,
 		"clients: [{redirect_url: [x]}]":  `"redirect_url" (did you mean "redirect_uris"?)`,
 		"resources: [{url: x}]":           `"url" (did you mean "uri"?)`,
@@ -40,7 +41,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestErrorsShowNoSecrets: RU-09: an error in the file shows no line that may have a secret, whatever is wrong with it.
+// TestErrorsShowNoSecrets checks that an error in the file never shows a line that may contain a
+// secret (RU-09).
 func TestErrorsShowNoSecrets(t *testing.T) {
 	for _, text := range []string{
 		"mail:\n  smtp:\n    password: x\n    password: geheim7\n",

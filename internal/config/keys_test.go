@@ -14,16 +14,16 @@ import (
 
 // Key is one key of the configuration.
 type Key struct {
-	Path        string   // from the root, with [] behind each list of groups
-	Type        string   // in words: text, number, list of texts; group, if other keys are in it
-	Environment string   // the variable, with N for the number of an item; "": there is none
+	Path        string   // from the root, with [] after each list of groups
+	Type        string   // in words: text, number, list of texts; group if it contains other keys
+	Environment string   // the variable, with N for the number of an item; "" for none
 	Secret      bool     // the variable may also end in _FILE
-	Default     string   // what holds without it, in Markdown; "": nothing
-	Meaning     string   // in Markdown, with links as from docs/
-	Values      []string // that it may have; none: any
+	Default     string   // in Markdown; "" for none
+	Meaning     string   // in Markdown, with links relative to docs/
+	Values      []string // the permitted values; empty for any
 }
 
-// said is what keys.yaml says of a key.
+// said is the entry of a key in keys.yaml.
 type said struct {
 	Is   string   `yaml:"is"`
 	Else string   `yaml:"else"`
@@ -33,22 +33,23 @@ type said struct {
 //go:embed keys.yaml
 var keysFile []byte
 
-// allSaid is keys.yaml by key.
+// allSaid returns keys.yaml by key.
 var allSaid = sync.OnceValue(func() map[string]said {
 	var out map[string]said
 	if err := yaml.Unmarshal(keysFile, &out); err != nil {
-		panic(err) // a test reads it as well
+		panic(err) // a test also parses it
 	}
 	return out
 })
 
-// group and list are the types of what has keys.
+// group and list are the types of keys that contain other keys.
 const (
 	group = "group"
 	list  = "list"
 )
 
-// Reference is all keys, in the order of the structs, groups and lists of groups before what is in them.
+// Reference returns all keys in the order of the structs. Groups and lists of groups precede their
+// contents.
 func Reference() []Key {
 	var out []Key
 	walkKeys(reflect.ValueOf(Default(func(string) string { return "" })).Elem(), "", true, &out)
@@ -88,13 +89,13 @@ func keyOf(v reflect.Value, path string, inEnvironment bool) Key {
 	return k
 }
 
-// zeros are what a duration has behind its last part that says something.
+// zeros matches the zero parts at the end of a duration.
 var zeros = regexp.MustCompile(`([hm])(0m)?0s$`)
 
-// brief is a value as people write it: 15m, not 15m0s.
+// brief shortens a duration as people write it: 15m instead of 15m0s.
 func brief(value string) string { return zeros.ReplaceAllString(value, "$1") }
 
-// saidOf is what is said of a key. That of a file with a secret goes without saying.
+// saidOf returns the entry of a key. For a file with a secret, it derives the entry.
 func saidOf(path string) said {
 	about, ok := allSaid()[path]
 	if secret, isFile := strings.CutSuffix(path, "_file"); !ok && isFile && allSaid()[secret].Is != "" {
@@ -121,7 +122,7 @@ func typeWords(t reflect.Type) string {
 	return "text"
 }
 
-// elsewhere are variables of others that mean something to the server.
+// elsewhere lists variables of other programs that the server reads.
 var elsewhere = []struct{ name, meaning string }{
 	{"STATE_DIRECTORY", "the data directory, as systemd names it; goes before `XDG_DATA_HOME`"},
 	{"CREDENTIALS_DIRECTORY", "where systemd has put the credential `secret_key`"},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestDrain: OP-07. A server drains for a minute at most, and not at all by default.
+// TestDrain checks that a server drains for at most a minute, and not at all by default (OP-07).
 func TestDrain(t *testing.T) {
 	for value, good := range map[string]bool{"": true, "0": true, "5s": true, "1m": true, "61s": false, "-1s": false} {
 		environ := []string{"HOME=" + t.TempDir()}

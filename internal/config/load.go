@@ -15,20 +15,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Source is where a configuration is loaded from.
+// Source says where to load a configuration from.
 type Source struct {
-	// File is the file named by --config; it must exist. Empty: the first of the usual
-	// places that has one.
+	// File is the file named by --config, which must exist. If empty, the first existing file of
+	// the default locations is used.
 	File string
 	// Environ is the environment, as os.Environ returns it.
 	Environ []string
 }
 
-// Loaded is a configuration with what was noticed on the way.
+// Loaded is a configuration with notes from loading it.
 type Loaded struct {
 	*Config
-	File     string   // the file that was read, "" for none
-	Strayed  bool     // it is the one of the working directory, which was not named
+	File     string   // the file that was read, or ""
+	Strayed  bool     // the file was found in the working directory, not named
 	Warnings []string // unknown environment variables
 }
 
@@ -61,7 +61,7 @@ func Load(s Source) (*Loaded, error) {
 	return l, l.readSecretFiles()
 }
 
-// maxFile bounds the configuration file, in bytes.
+// maxFile limits the configuration file, in bytes.
 const maxFile = 1 << 20
 
 // read reads a configuration file, which may be a pipe.
@@ -81,10 +81,10 @@ func read(file string) ([]byte, error) {
 	return text, nil
 }
 
-// localFile is looked for in the working directory.
+// localFile is the file name in the working directory.
 const localFile = "mcp-authd.yaml"
 
-// find returns the file to read, "" when there is none.
+// find returns the file to read, or "".
 func find(named string, getenv func(string) string) (string, error) {
 	if named == "" {
 		named = getenv("MCP_AUTHD_CONFIG")
@@ -135,8 +135,8 @@ func (l *Loaded) readYAML(name string, text []byte) error {
 	return nil
 }
 
-// quotedBool returns the line of the first text where true or false is expected, and 0 for none. The library takes
-// "yes" and "on" in quotes, and refuses "true".
+// quotedBool returns the line of the first quoted value in place of true or false, or 0. The
+// library accepts "yes" and "on" in quotes, but refuses "true".
 func quotedBool(t reflect.Type, n *yaml.Node) (line int) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -160,11 +160,11 @@ func quotedBool(t reflect.Type, n *yaml.Node) (line int) {
 	return line
 }
 
-// note records which keys a file sets, and where. A group is recorded too, since it may be the whole value of a
-// key, such as parameters.
+// note records which keys a file sets, and where. It also records groups, because a group may be
+// the whole value of a key, such as parameters.
 func note(origins map[string]string, path string, n *yaml.Node, file string) {
 	switch n.Kind {
-	case yaml.AliasNode: // its values are written at the anchor
+	case yaml.AliasNode: // its values are at the anchor
 		note(origins, path, n.Alias, file)
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -189,7 +189,8 @@ func note(origins map[string]string, path string, n *yaml.Node, file string) {
 	}
 }
 
-// noteMerged notes the keys that `<<:` takes from one group or a list of groups, of which the first decides.
+// noteMerged records the keys that `<<:` merges from one group, or from a list of groups whose
+// earlier ones win.
 func noteMerged(origins map[string]string, path string, n *yaml.Node, file string) {
 	if n.Kind != yaml.SequenceNode {
 		note(origins, path, n, file)

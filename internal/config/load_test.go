@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// DL-04: a file that is no configuration, such as a backup or a device without end, is not read whole.
+// TestLongFile checks that a file that is too long for a configuration, such as a backup or an
+// endless device, is not read completely (DL-04).
 func TestLongFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "long.yaml")
 	issuer := "issuer: https://auth.example.com\n"
@@ -32,7 +33,7 @@ func TestLongFile(t *testing.T) {
 	}
 }
 
-// DL-04: networks that hold every address are told apart from those of proxies.
+// TestTrustsAll checks that networks that contain every address are recognized (DL-04).
 func TestTrustsAll(t *testing.T) {
 	c := Default(func(string) string { return "" })
 	c.TrustedProxies = []string{"10.0.0.0/8", "0.0.0.0/0", "127.0.0.1", "::/0"}
@@ -41,7 +42,8 @@ func TestTrustsAll(t *testing.T) {
 	}
 }
 
-// RU-09: true, yes and on in quotes are all refused, with what to write, and none of them without quotes.
+// TestQuotedBool checks that true, yes and on in quotes are refused with advice, and accepted
+// without quotes (RU-09).
 func TestQuotedBool(t *testing.T) {
 	for _, value := range []string{`"true"`, `'true'`, `"yes"`, `"on"`, `'off'`, `"False"`, `"n"`} {
 		for _, text := range []string{
@@ -63,7 +65,8 @@ func TestQuotedBool(t *testing.T) {
 	}
 }
 
-// TestOrigins: each key of an item comes from its own line, and one that is not set is a default.
+// TestOrigins checks that each key of an item has its own line as origin, and that an unset key is
+// a default.
 func TestOrigins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	text := "resources:\n- uri: a\n- uri: b\n  aliases:\n  - c\n  - d\n  scopes:\n  - name: e\n" +
@@ -88,8 +91,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestOriginsOfAnchors: a value that a file repeats by an anchor comes from the line of the anchor, and is
-// no default.
+// TestOriginsOfAnchors checks that a value repeated through an anchor has the line of the anchor as
+// origin.
 func TestOriginsOfAnchors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	text := "resources:\n- &a\n  uri: a\n  name: A\n  scopes: &s\n  - name: e\n- &b\n  uri: b\n  scopes: *s\n" +
@@ -116,8 +119,8 @@ func TestOriginsOfAnchors(t *testing.T) {
 	}
 }
 
-// TestMessagesNameTheLine: RU-14. A message about a value says where it was set, and about a key that an item lacks,
-// where the item begins.
+// TestMessagesNameTheLine checks that a message about a value names the line that set it (RU-14).
+// For a missing key of an item, it names the start of the item.
 func TestMessagesNameTheLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	text := `issuer: https://auth.example.com

@@ -10,36 +10,36 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
-// Login says how people sign in.
+// Login configures sign-in.
 type Login struct {
-	// Local offers accounts with a password. Without it there must be a provider.
+	// Local enables accounts with a password. Without it there must be a provider.
 	Local bool `yaml:"local"`
-	// DefaultProvider is where people are sent without being asked; empty: they choose.
+	// DefaultProvider is the provider that users are sent to directly. If empty, they choose.
 	DefaultProvider string `yaml:"default_provider"`
-	// SecondFactor is off, optional (wanted of those who have one) or required.
+	// SecondFactor is off, optional (required for users who have one) or required.
 	SecondFactor string `yaml:"second_factor"`
-	// AdminsSecondFactor is SecondFactor for people with a role; required by default. Enrolled: required as soon
-	// as one of them has a passkey or an app.
+	// AdminsSecondFactor is SecondFactor for users with a role. The default is required. With
+	// enrolled, it is required once one of them has a passkey or an authenticator app.
 	AdminsSecondFactor string `yaml:"admins_second_factor"`
-	// OtherDevice lets a person sign in a browser from another device.
+	// OtherDevice lets users sign in a browser from another device.
 	OtherDevice bool     `yaml:"other_device"`
 	Links       Links    `yaml:"links"`
 	Passkeys    Passkeys `yaml:"passkeys"`
 }
 
-// Links says how long one-time links are good.
+// Links configures the lifetime of one-time links.
 type Links struct {
 	InviteTTL  Duration `yaml:"invite_ttl"`
 	RecoverTTL Duration `yaml:"recover_ttl"`
 	ResetTTL   Duration `yaml:"reset_ttl"`
-	// RecoverDelay is how long a link of the operator waits when its person has other ways in; 0: not
-	// at all, so that the person cannot stop it in time.
+	// RecoverDelay is how long a recovery link from an administrator waits if the user has other
+	// authentication methods. With 0 it works at once, so the user cannot stop it in time.
 	RecoverDelay Duration `yaml:"recover_delay"`
 }
 
-// Passkeys says for which host names passkeys are.
+// Passkeys configures the host names of passkeys.
 type Passkeys struct {
-	// RPID is the host of the issuer, which is the default, or a domain above it.
+	// RPID is the host of the issuer, which is the default, or a parent domain.
 	RPID string `yaml:"rp_id"`
 	// PreviousHosts are hosts whose passkeys still work.
 	PreviousHosts []string `yaml:"previous_hosts"`
@@ -62,7 +62,7 @@ func defaultLinks() Links {
 	}
 }
 
-// Policy is what the server and its commands are told.
+// Policy returns the link policy for the server and its commands.
 func (l Links) Policy() authserver.LinkPolicy {
 	return authserver.LinkPolicy{
 		InviteTTL:    time.Duration(l.InviteTTL),
@@ -72,12 +72,12 @@ func (l Links) Policy() authserver.LinkPolicy {
 	}
 }
 
-// Site is where people sign in, as far as passkeys depend on it. Validate has checked it.
+// Site returns the host names of sign-in, for passkeys. Validate has checked it.
 func (c *Config) Site() (ways.Site, error) {
 	return ways.NewSite(c.Issuer, c.Login.Passkeys.RPID, c.Login.Passkeys.PreviousHosts)
 }
 
-// Policy is what the server is told.
+// Policy returns the sign-in policy for the server.
 func (l Login) Policy() authserver.SignInPolicy {
 	return authserver.SignInPolicy{
 		SecondFactor:       l.SecondFactor,
@@ -89,7 +89,7 @@ func (l Login) Policy() authserver.SignInPolicy {
 	}
 }
 
-// Warning says what the operator should know of a choice that is allowed; "" when there is nothing.
+// Warning returns a warning about a risky setting, or "".
 func (l Links) Warning() string {
 	if l.RecoverDelay != 0 {
 		return ""
@@ -119,7 +119,7 @@ func (c *Config) validateLogin(add func(string, string, ...any)) {
 	checkBetween(add, "login.links.recover_delay", links.RecoverDelay, 0, users.MaxRecoverDelay)
 	site, err := ways.NewSite(c.Issuer, "", nil)
 	if err != nil {
-		return // the issuer is told of elsewhere
+		return // the issuer is reported separately
 	}
 	if err := site.CheckRPID(c.Login.Passkeys.RPID); err != nil {
 		add("login.passkeys.rp_id", "%v", err)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestConnectorIsWhole: each field of thirdparty.Connector can be configured. The two stay apart,
-// since a file has masked secrets, files with secrets, days, and networks as text.
+// TestConnectorIsWhole checks that each field of thirdparty.Connector can be configured. The two
+// types are separate because a file has masked secrets, files with secrets, days, and networks as
+// text.
 func TestConnectorIsWhole(t *testing.T) {
 	var full Connector
 	fill(reflect.ValueOf(&full).Elem())
@@ -19,7 +20,8 @@ func TestConnectorIsWhole(t *testing.T) {
 	}
 }
 
-// TestConnectorOfIsWhole: a provider of a program is the same when it has been a configuration.
+// TestConnectorOfIsWhole checks that a provider survives the conversion to a configuration and
+// back.
 func TestConnectorOfIsWhole(t *testing.T) {
 	var full Connector
 	fill(reflect.ValueOf(&full).Elem())
@@ -30,7 +32,7 @@ func TestConnectorOfIsWhole(t *testing.T) {
 	}
 }
 
-// fill gives every field some value.
+// fill sets every field.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -51,8 +53,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// TestTrustIsWhole: each rule of storage.TrustEntry can be configured, but for keys within the entry,
-// which the command line stores.
+// TestTrustIsWhole checks that each rule of storage.TrustEntry can be configured. Embedded keys are
+// an exception: only the command line stores them.
 func TestTrustIsWhole(t *testing.T) {
 	var full Trust
 	fill(reflect.ValueOf(&full).Elem())

@@ -10,15 +10,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Mail says how people are written to.
+// Mail configures mail to users.
 type Mail struct {
 	SMTP SMTP `yaml:"smtp"`
 }
 
-// SMTP names a mail server. Without an address there is no mail.
+// SMTP configures a mail server. Without an address, no mail is sent.
 type SMTP struct {
 	Address string `yaml:"address"` // host:port
-	// TLS is starttls, tls, or none for a server that asks for no password.
+	// TLS is starttls, tls, or none for a server that requires no password.
 	TLS          string `yaml:"tls"`
 	Username     string `yaml:"username"`
 	Password     Secret `yaml:"password"`
@@ -26,21 +26,21 @@ type SMTP struct {
 	From         string `yaml:"from"`
 }
 
-// Notices says who else is told of what changes about accounts.
+// Notices configures other notifications of account changes.
 type Notices struct {
 	Webhook Webhook `yaml:"webhook"`
 }
 
-// Webhook is where changes are posted, signed. Without a URL there is none.
+// Webhook configures where account changes are posted, signed. It is off without a URL.
 type Webhook struct {
 	URL        string `yaml:"url"`
 	Secret     Secret `yaml:"secret"`
 	SecretFile string `yaml:"secret_file" env:"-"`
-	// Networks are those of the operator that it may be in, though they are private.
+	// Networks lists private networks that may contain the URL.
 	Networks []string `yaml:"networks"`
 }
 
-// fileSecret is a secret that may stand in a file of its own.
+// fileSecret is a secret that may be in a separate file.
 type fileSecret struct {
 	key   string
 	value *Secret
@@ -66,17 +66,17 @@ func (c *Config) fileSecrets() []fileSecret {
 	return out
 }
 
-// Configured reports whether there is a mail server.
+// Configured reports whether a mail server is configured.
 func (s SMTP) Configured() bool { return s.Address != "" }
 
-// Sender is what sends by the server.
+// Sender returns the sender of mails.
 func (s SMTP) Sender() (*mail.Sender, error) {
 	return mail.New(mail.Config{
 		Address: s.Address, TLS: mail.TLS(s.TLS), Username: s.Username, Password: string(s.Password), From: s.From,
 	})
 }
 
-// Server is what the server is told. Validate has checked the networks.
+// Server returns the webhook for the server. Validate has checked the networks.
 func (w Webhook) Server() authserver.Webhook {
 	out := authserver.Webhook{URL: w.URL, Secret: string(w.Secret)}
 	for _, n := range w.Networks {
@@ -87,7 +87,7 @@ func (w Webhook) Server() authserver.Webhook {
 	return out
 }
 
-// minWebhookSecret is as long as the digest that it keys should have it (RFC 2104 §3).
+// minWebhookSecret is the digest length, the recommended minimum for an HMAC key (RFC 2104 §3).
 const minWebhookSecret = 32
 
 func (c *Config) validateNotices(add func(string, string, ...any)) {
@@ -111,7 +111,7 @@ func (c *Config) validateNotices(add func(string, string, ...any)) {
 	u, err := url.Parse(w.URL)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
-		add("notices.webhook.url", "it is not a URL such as https://example.com/hook") // it may hold a secret
+		add("notices.webhook.url", "it is not a URL such as https://example.com/hook") // the URL may contain a secret
 	case u.Scheme == "http" && !oauth.IsLoopbackHost(u.Hostname()):
 		add("notices.webhook.url", "is http: names of people are sent over TLS only, or on this machine")
 	}

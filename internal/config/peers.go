@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Peers configures how replicas pass requests of sessions to the one that holds them.
+// Peers configures how replicas forward session requests to the replica that holds the session.
 type Peers struct {
 	// Listen is the address of the listener for other replicas: auto, off, or an address.
 	Listen string `yaml:"listen"`
-	// Address is where other replicas find it.
+	// Address is the address where other replicas reach it.
 	Address string `yaml:"address"`
 }
 
-// The values of Peers.Listen that are no address.
+// The values of Peers.Listen that are not addresses.
 const (
-	PeersAuto = "auto" // the address of this machine from which it reaches PostgreSQL, at any port
+	PeersAuto = "auto" // the local address used to reach PostgreSQL, with any port
 	PeersOff  = "off"
 )
 
@@ -42,17 +42,18 @@ func (c *Config) validatePeers(add func(key, format string, args ...any)) {
 	}
 }
 
-// HasPrograms reports whether an MCP server behind the gateway is a program, whose sessions live in one replica.
+// HasPrograms reports whether an MCP server behind the gateway is a program, whose sessions exist
+// in one replica only.
 func (c *Config) HasPrograms() bool {
 	return slices.ContainsFunc(c.Resources, func(r Resource) bool { return len(r.Upstream.Command) > 0 })
 }
 
-// PassesSessions reports whether replicas pass requests of sessions to each other.
+// PassesSessions reports whether replicas forward session requests to each other.
 func (c *Config) PassesSessions() bool {
 	return c.Postgres() && c.HasPrograms() && c.Peers.Listen != PeersOff
 }
 
-// DatabaseHosts returns the hosts of PostgreSQL with their ports. A socket of this machine is localhost.
+// DatabaseHosts returns the PostgreSQL hosts with their ports. A local socket is localhost.
 func (c *Config) DatabaseHosts() (out []string) {
 	rest, is := postgresURL(string(c.Database.URL))
 	if !is {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPeers: RU-08: where replicas take each other's requests is an address, or said by a word.
+// TestPeers checks that the listener for other replicas is an address or one of the known words
+// (RU-08).
 func TestPeers(t *testing.T) {
 	for _, c := range []struct{ listen, address, fault string }{
 		{"auto", "", ""},
@@ -35,7 +36,8 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPassesSessions: RU-08: replicas pass requests where programs meet PostgreSQL, and nowhere else.
+// TestPassesSessions checks that replicas forward requests only if there are programs and
+// PostgreSQL (RU-08).
 func TestPassesSessions(t *testing.T) {
 	program := []Resource{{Upstream: Upstream{URL: "http://127.0.0.1"}}, {Upstream: Upstream{Command: []string{"x"}}}}
 	for _, c := range []struct {
@@ -56,7 +58,7 @@ func TestPassesSessions(t *testing.T) {
 	}
 }
 
-// TestDatabaseHosts: RU-08: the hosts are those that pgx would connect to.
+// TestDatabaseHosts checks that the hosts match those of pgx (RU-08).
 func TestDatabaseHosts(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                                 nil,

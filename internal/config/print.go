@@ -13,14 +13,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// Value is one setting as it is printed.
+// Value is one setting in printed form.
 type Value struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Origin string `json:"origin"`
 }
 
-// Values returns every setting, secrets masked, with where it came from.
+// Values returns every setting with its origin. Secrets are masked.
 func (c *Config) Values() []Value {
 	var out []Value
 	c.walk(reflect.ValueOf(c).Elem(), "", &out)
@@ -47,8 +47,8 @@ func (c *Config) walkField(v reflect.Value, path string, out *[]Value) {
 	*out = append(*out, Value{path, show(v), c.origin(path)})
 }
 
-// origin returns the origin of a setting. A variable or a flag may set it as part of a list; a file records
-// each key that it sets.
+// origin returns the origin of a setting. A variable or a flag may set it as part of a list. A file
+// records each key that it sets.
 func (c *Config) origin(path string) string {
 	if o, ok := c.origins[path]; ok {
 		return o
@@ -62,8 +62,8 @@ func (c *Config) origin(path string) string {
 	return "default"
 }
 
-// where is how a message about a key ends: with the origin of its value or, where that is left out, of the item of a
-// list that lacks it. It is empty for a default.
+// where returns the end of a message about a key: the origin of its value, or of the list item that
+// lacks it. It is empty for a default.
 func (c *Config) where(key string) string {
 	path := strings.NewReplacer("[", ".", "]", "").Replace(key)
 	o := c.origin(path)
@@ -110,11 +110,10 @@ func (s Secret) masked() string {
 	return "(set)"
 }
 
-// String masks the secret, so that printing a configuration by mistake shows nothing.
+// String masks the secret, in case a configuration is printed by mistake.
 func (s Secret) String() string { return s.masked() }
 
-// Origin says where the value of a key comes from: a line of the file, a variable, a
-// flag, or "default".
+// Origin returns the source of a key's value: a line of the file, a variable, a flag, or "default".
 func (c *Config) Origin(key string) string { return c.origin(key) }
 
 // IsDefault reports whether a key was not set.
@@ -123,7 +122,7 @@ func (c *Config) IsDefault(key string) bool { return c.origin(key) == "default" 
 // SetOrigin records that a flag has set a key.
 func (c *Config) SetOrigin(key, origin string) { c.origins[key] = origin }
 
-// Print writes every setting, one a line.
+// Print writes every setting, one per line.
 func (c *Config) Print(w io.Writer, withOrigin bool) {
 	for _, v := range c.Values() {
 		if withOrigin {
@@ -134,7 +133,7 @@ func (c *Config) Print(w io.Writer, withOrigin bool) {
 	}
 }
 
-// HoldsSecrets reports whether a secret stands in the configuration file itself.
+// HoldsSecrets reports whether the configuration file itself contains a secret.
 func (c *Config) HoldsSecrets() bool {
 	return c.secretInside(reflect.ValueOf(c).Elem(), "")
 }
@@ -165,7 +164,7 @@ func (c *Config) secretInside(v reflect.Value, path string) bool {
 	return false
 }
 
-// plainURL reports whether a secret is only the address of something.
+// plainURL reports whether a secret is a URL without a password.
 func (s Secret) plainURL() bool {
 	u, err := url.Parse(string(s))
 	if err != nil || u.Scheme == "" || u.Host == "" {

@@ -2,7 +2,8 @@ package config
 
 import "github.com/mcp-authd/mcp-authd/thirdparty"
 
-// ConnectorOf is a provider of a program in the form of a file: the other way round than Connectors.
+// ConnectorOf converts a provider from a program's form to the form of a file. It is the inverse of
+// Connectors.
 func ConnectorOf(c thirdparty.Connector) Connector {
 	out := Connector{
 		ID: c.ID, Type: c.Type, Name: c.Name, Icon: c.Icon,

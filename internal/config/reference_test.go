@@ -13,7 +13,7 @@ import (
 
 const refresh = "go test ./internal/config -run TestReference"
 
-// TestKeysAreExplained: DL-05: each key has a meaning, and each meaning a key.
+// TestKeysAreExplained checks that each key has a meaning, and each meaning a key (DL-05).
 func TestKeysAreExplained(t *testing.T) {
 	keys := map[string]bool{}
 	for _, k := range Reference() {
@@ -37,7 +37,7 @@ func TestKeysAreExplained(t *testing.T) {
 	}
 }
 
-// TestValuesAreKnown: DL-05: of a key whose values are listed, the default is one of them.
+// TestValuesAreKnown checks that the default of a key is one of its listed values (DL-05).
 func TestValuesAreKnown(t *testing.T) {
 	for _, k := range Reference() {
 		d := strings.Trim(k.Default, "`")
@@ -47,7 +47,8 @@ func TestValuesAreKnown(t *testing.T) {
 	}
 }
 
-// TestReference: DL-05: the pages about keys and variables, and the schema, are those of the code.
+// TestReference checks that the pages about keys and variables, and the schema, match the code
+// (DL-05).
 func TestReference(t *testing.T) {
 	pagetest.Is(t, *update, "reference/configuration.md", configurationPage(), refresh)
 	pagetest.Is(t, *update, "reference/environment.md", environmentPage(), refresh)
@@ -109,7 +110,7 @@ func writeKey(b *strings.Builder, k Key) {
 	b.WriteString("\n" + pagetest.Words(strings.Join(facts, " ")))
 }
 
-// sentence is a meaning with a capital and a full stop.
+// sentence adds a capital and a period.
 func sentence(s string) string {
 	if !strings.HasSuffix(s, ".") {
 		s += "."
@@ -117,7 +118,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// groupOf is the heading below which a key stands.
+// groupOf returns the heading of a key.
 func groupOf(k Key) string {
 	for _, long := range []string{"resources[].upstream", "resources[].tools[]"} {
 		if k.Path == long || strings.HasPrefix(k.Path, long+".") {

@@ -18,38 +18,37 @@ type Registration struct {
 	RatePerMinute     int      `yaml:"rate_per_minute"`
 	PrivateUseSchemes []string `yaml:"private_use_schemes"`
 	DottedSchemes     bool     `yaml:"dotted_schemes"`
-	// ClientIDMetadataDocuments accepts clients whose id is the https URL of a document
-	// about them.
+	// ClientIDMetadataDocuments accepts clients whose ID is the https URL of a document that
+	// describes them.
 	ClientIDMetadataDocuments bool `yaml:"client_id_metadata_documents"`
-	// DocumentsAllow and DocumentsDeny are hosts, *.domains or URLs of such documents that
-	// are known to be good, or refused; the others are shown with a warning (ask), or
-	// allowed or denied as well, by DocumentsOthers.
+	// DocumentsAllow and DocumentsDeny list hosts, *.domains or URLs of such documents that are
+	// trusted or refused. DocumentsOthers decides about the others: ask shows a warning; allow and
+	// deny are also possible.
 	DocumentsAllow  []string `yaml:"documents_allow"`
 	DocumentsDeny   []string `yaml:"documents_deny"`
 	DocumentsOthers string   `yaml:"documents_others"`
-	// DocumentsRedirects allow clients redirect URIs that their documents lack.
+	// DocumentsRedirects allows redirect URIs that a client's document lacks.
 	DocumentsRedirects []DocumentRedirects `yaml:"documents_redirects"`
-	// DocumentsProxy is the http or https URL of the outbound proxy to fetch them through.
+	// DocumentsProxy is the http or https URL of the outbound proxy for fetching them.
 	DocumentsProxy Secret `yaml:"documents_proxy"`
-	// InsecureLoopbackDocuments accepts such documents from this machine, for
-	// development.
+	// InsecureLoopbackDocuments accepts such documents from this machine, for development.
 	InsecureLoopbackDocuments bool `yaml:"insecure_loopback_documents"`
-	// SharedNetworks are networks through which a hosted client sends all its users, with
-	// twenty times the rate.
+	// SharedNetworks lists the networks of hosted clients, from each of which all users of a client
+	// come. Their rate is twenty times as high.
 	SharedNetworks []string `yaml:"shared_networks"`
-	// MachineClients lets clients register themselves for client_credentials, which gives
-	// anyone who reaches the server a token without a person.
+	// MachineClients lets clients register themselves for client_credentials. Anyone who reaches
+	// the server can then get a token without a user.
 	MachineClients bool `yaml:"machine_clients"`
-	// UnusedTTL and IdleTTL say when a client that registered itself is forgotten: one that
-	// was never used to sign in, and one without a grant that is not used any more.
+	// UnusedTTL and IdleTTL say when a client that registered itself is deleted: if it was never
+	// used to sign in, and if it has no grant and is no longer used.
 	UnusedTTL Duration `yaml:"unused_ttl"`
 	IdleTTL   Duration `yaml:"idle_ttl"`
-	// PublicClients may be turned off to demand a secret of every registered client.
+	// PublicClients can be turned off to require a secret from every registered client.
 	PublicClients bool `yaml:"public_clients"`
 }
 
-// DocumentRedirects are the redirect URIs that the client of one metadata document may use
-// in addition to those that are in it.
+// DocumentRedirects lists redirect URIs that the client of one metadata document may use in
+// addition to those in the document.
 type DocumentRedirects struct {
 	ClientID     string   `yaml:"client_id"`
 	RedirectURIs []string `yaml:"redirect_uris"`
@@ -73,7 +72,7 @@ func prefixes(in []netip.Prefix) (out []string) {
 	return out
 }
 
-// Limits is the bound on registrations. Validate has checked the networks.
+// Limits returns the limits on registrations. Validate has checked the networks.
 func (r Registration) Limits() dcr.Limits {
 	l := dcr.Limits{PerMinute: float64(r.RatePerMinute), Burst: 2 * r.RatePerMinute}
 	for _, s := range r.SharedNetworks {
@@ -84,8 +83,7 @@ func (r Registration) Limits() dcr.Limits {
 	return l
 }
 
-// Documents says which client metadata documents are accepted. Validate has checked the
-// proxy.
+// Documents returns the policy for client metadata documents. Validate has checked the proxy.
 func (r Registration) Documents() dcr.Documents {
 	d := dcr.Documents{
 		Enabled: r.ClientIDMetadataDocuments, InsecureLoopback: r.InsecureLoopbackDocuments,
@@ -106,14 +104,14 @@ func (r Registration) Documents() dcr.Documents {
 func proxyURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		// never repeat it: it may hold a password
+		// never repeat the URL, which may contain a password
 		return nil, fmt.Errorf("it is not a URL such as http://proxy.example.com:3128")
 	}
 	return u, nil
 }
 
 func (r Registration) validate(add func(string, string, ...any)) {
-	if r.RatePerMinute < 1 { // to whom it is passed on, 0 is the default
+	if r.RatePerMinute < 1 { // its receiver takes 0 for the default
 		add("registration.rate_per_minute",
 			"%d is not at least 1; to turn registration off, set registration.enabled to false", r.RatePerMinute)
 	}
@@ -151,7 +149,7 @@ func (r Registration) validate(add func(string, string, ...any)) {
 	checkBetween(add, "registration.idle_ttl", r.IdleTTL, 24*time.Hour, 10*year)
 }
 
-// RedirectPolicy is what an operator's client may redirect to.
+// RedirectPolicy returns the redirect URIs that an administrator's client may use.
 func (c *Config) RedirectPolicy() oauth.RedirectPolicy {
 	return oauth.RedirectPolicy{PrivateUseSchemes: c.Registration.PrivateUseSchemes, DottedSchemes: true}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxReplicaName is how long the name of a replica is, in bytes.
+// maxReplicaName limits the name of a replica, in bytes.
 const maxReplicaName = 64
 
 var replicaName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -18,7 +18,8 @@ func (c *Config) validateReplica(add func(key, format string, args ...any)) {
 	}
 }
 
-// ReplicaName is what this server is called among the replicas: as configured, or the host name.
+// ReplicaName returns the name of this server among the replicas: the configured name, or the host
+// name.
 func (c *Config) ReplicaName() string {
 	if c.Replica != "" {
 		return c.Replica
@@ -30,7 +31,8 @@ func (c *Config) ReplicaName() string {
 	return hostLabel(host)
 }
 
-// hostLabel is a host name as the name of a replica, with a dash for each character that those do not have.
+// hostLabel turns a host name into a valid name of a replica. It replaces invalid characters with
+// dashes.
 func hostLabel(host string) string {
 	name := strings.Map(func(r rune) rune {
 		if replicaName.MatchString("a" + string(r)) {

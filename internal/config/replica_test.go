@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestReplicaName: what a replica is called is a short name, whatever its machine is called.
+// TestReplicaName checks that the name of a replica is short and valid for any host name.
 func TestReplicaName(t *testing.T) {
 	long := strings.Repeat("a", maxReplicaName)
 	for name, want := range map[string]bool{

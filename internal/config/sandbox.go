@@ -12,21 +12,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
-// Sandbox is what the program of an MCP server may do, on Linux. Without a Preset it may do all that its
-// user may.
+// Sandbox limits the program of an MCP server, on Linux. Without a Preset, the program may do
+// everything that its user may.
 type Sandbox struct {
 	Preset     string   `yaml:"preset"` // strict, network
 	Read       []string `yaml:"read"`   // files and directories
 	Write      []string `yaml:"write"`
-	Processes  int      `yaml:"processes"`  // beside those that its user has; negative: any number
-	OpenFiles  int      `yaml:"open_files"` // negative: as many as the server
-	FileSize   int      `yaml:"file_size"`  // MiB of one file; negative: any size
-	Memory     int      `yaml:"memory"`     // MiB of one process; negative: any number
-	CPU        Duration `yaml:"cpu"`        // of one process
+	Processes  int      `yaml:"processes"`  // beyond those of its user; negative for no limit
+	OpenFiles  int      `yaml:"open_files"` // negative for the limit of the server
+	FileSize   int      `yaml:"file_size"`  // MiB per file; negative for no limit
+	Memory     int      `yaml:"memory"`     // MiB per process; negative for no limit
+	CPU        Duration `yaml:"cpu"`        // per process
 	BestEffort bool     `yaml:"best_effort"`
 }
 
-// What a preset has where nothing else is said.
+// The defaults of a preset.
 const (
 	sandboxProcesses = 64
 	sandboxOpenFiles = 1024
@@ -35,10 +35,10 @@ const (
 	sandboxCPU       = 365 * 24 * time.Hour
 )
 
-// Set reports whether there is one.
+// Set reports whether a sandbox is configured.
 func (s *Sandbox) Set() bool { return s.Preset != "" }
 
-// Policy is the sandbox of a program that runs in dir, nil for none. It may read dir.
+// Policy returns the sandbox of a program that runs in dir, or nil. The program may read dir.
 func (s *Sandbox) Policy(dir string) *sandbox.Policy {
 	if !s.Set() {
 		return nil
@@ -82,8 +82,8 @@ func (s *Sandbox) validate(add func(string, string, ...any), key string, program
 	}
 }
 
-// ParseSandbox reads a sandbox as one text: a preset and, after commas, paths that the program may read, or,
-// after "+", write to: "strict,/srv/files,+/var/lib/notes".
+// ParseSandbox parses a sandbox from one text: a preset, then comma-separated paths that the
+// program may read, or write if they start with "+": "strict,/srv/files,+/var/lib/notes".
 func ParseSandbox(text string) (Sandbox, error) {
 	preset, rest, _ := strings.Cut(text, ",")
 	s := Sandbox{Preset: preset}

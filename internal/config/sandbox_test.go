@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSandbox: SP-24. A sandbox is what it says, and what means nothing is refused.
+// TestSandbox checks that sandboxes are parsed correctly, and that invalid ones are refused
+// (SP-24).
 func TestSandbox(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		s, err := ParseSandbox("strict,/srv/files,+/var/lib/notes")

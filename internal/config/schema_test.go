@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write schema.json")
 
-// TestSchema: the schema that is shipped is the one that types, validation and keys.yaml make (DL-05).
+// TestSchema checks that the shipped schema matches the types, the validation and keys.yaml
+// (DL-05).
 func TestSchema(t *testing.T) {
 	want := newSchemaMaker(t).make()
 	if *update {
@@ -34,7 +35,8 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestSchemaSays: what it refuses is refused by a server too, and it names the key (DL-05).
+// TestSchemaSays checks that a server also refuses whatever the schema refuses, and names the key
+// (DL-05).
 func TestSchemaSays(t *testing.T) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal(schema, &s); err != nil {
@@ -67,7 +69,7 @@ func TestSchemaSays(t *testing.T) {
 	}
 }
 
-// schemaMaker makes the schema of a configuration.
+// schemaMaker generates the schema of the configuration.
 type schemaMaker struct {
 	t      *testing.T
 	choice map[string][]string
@@ -78,14 +80,14 @@ func newSchemaMaker(t *testing.T) *schemaMaker {
 	t.Helper()
 	m := &schemaMaker{t: t, choice: map[string][]string{}}
 	m.preset = Default(func(string) string { return "" })
-	m.preset.DataDir = "" // that of this machine
+	m.preset.DataDir = "" // depends on this machine
 	for _, k := range Reference() {
 		if len(k.Values) == 0 {
 			continue
 		}
 		m.choice[k.Path] = slices.Clone(k.Values)
 		if k.Default == "" || saidOf(k.Path).Else != "" && k.Default != "required" {
-			m.choice[k.Path] = append(m.choice[k.Path], "") // it may be left out
+			m.choice[k.Path] = append(m.choice[k.Path], "") // it may be omitted
 		}
 	}
 	return m
@@ -107,7 +109,7 @@ func (m *schemaMaker) make() []byte {
 
 type node = map[string]any
 
-// object is the schema of a group of keys; preset has their defaults, where they have any.
+// object returns the schema of a group of keys. preset holds their defaults, if any.
 func (m *schemaMaker) object(t reflect.Type, path string, preset reflect.Value) node {
 	properties := node{}
 	for f := range fields(t) {
@@ -156,7 +158,7 @@ func (m *schemaMaker) value(t reflect.Type, path string, preset reflect.Value) n
 	if all := m.choice[path]; all != nil {
 		p["enum"] = all
 	}
-	if path == "trust[].require_jti" { // yes, no, or what the preset says
+	if path == "trust[].require_jti" { // true, false, or the preset's value
 		return node{"type": []string{"string", "boolean"}, "enum": []any{true, false, "true", "false", ""}}
 	}
 	if preset.IsValid() && !preset.IsZero() || preset.IsValid() && t.Kind() == reflect.Bool {
@@ -165,8 +167,8 @@ func (m *schemaMaker) value(t reflect.Type, path string, preset reflect.Value) n
 	return p
 }
 
-// described is what an editor shows of a key: keys.yaml without links and marks, with what holds without the
-// key where the schema has no default for it.
+// described returns the text that an editor shows for a key. It is the entry of keys.yaml without
+// links and markup, with the default if the schema has none.
 func described(path string) string {
 	about := saidOf(path)
 	if about.Is == "" {

@@ -13,7 +13,7 @@ import (
 // secretKey is the path of keys to a secret. The key of a list ends with "[]".
 type secretKey []string
 
-// secretKeys returns the places of all secrets in a type.
+// secretKeys returns the paths of all secrets in a type.
 func secretKeys(t reflect.Type, above secretKey) (out []secretKey) {
 	for f := range fields(t) {
 		key, inside := f.key, f.Type
@@ -60,8 +60,8 @@ func (k secretKey) in(text string) string {
 
 func (k secretKey) String() string { return strings.Join(k, ".") }
 
-// TestSecretsByType: EN-08. Whatever is wrong with the line of a secret, or with one beside it, no error shows the
-// secret, and neither does the configuration as it is printed.
+// TestSecretsByType checks that no error and no printed configuration shows a secret, whatever is
+// wrong with its line or a line beside it (EN-08).
 func TestSecretsByType(t *testing.T) {
 	keys := secretKeys(reflect.TypeFor[Config](), nil)
 	if len(keys) < 15 {
@@ -99,7 +99,7 @@ func TestSecretsByType(t *testing.T) {
 	}
 }
 
-// shownOf returns everything that is said about a configuration, which it writes to a file.
+// shownOf writes a configuration to a file, and returns everything that is reported about it.
 func shownOf(t *testing.T, file, text string) string {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -13,16 +13,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// misspelled returns, by key, why a value cannot be meant as written: its quotes were kept, its variables were
-// not replaced, or it is of the wrong kind. It checks every key, wherever the value comes from, and repeats no
-// value, since each may be a secret.
+// misspelled returns, by key, why a value is probably a mistake: it is still in quotes, contains an
+// unexpanded variable, or is of the wrong kind. It checks every key from any source. It repeats no
+// value, because each may be a secret.
 func (c *Config) misspelled() map[string]error {
 	found := map[string]error{}
 	c.spelling(reflect.ValueOf(c).Elem(), "", "", found)
 	return found
 }
 
-// spelling looks at the values of one group. key is its name in messages, and path its name in origins.
+// spelling checks the values of one group. key is its name in messages, and path its name in
+// origins.
 func (c *Config) spelling(group reflect.Value, key, path string, found map[string]error) {
 	look := func(key, path, text string) {
 		why := misspelling(key, text)
@@ -58,15 +59,15 @@ func (c *Config) spelling(group reflect.Value, key, path string, found map[strin
 	}
 }
 
-// verbatim lists keys whose values may hold anything: sentences, expressions, keys of several lines, and
-// values that are passed to a program unchanged.
+// verbatim lists keys whose values may contain anything: sentences, expressions, multi-line keys,
+// and values that are passed to a program unchanged.
 var verbatim = []string{
 	"clients[].jwks", "resources[].scopes[].description", "resources[].tools[].clearance.when",
 	"resources[].upstream.command[]", "thirdparty[].allow.expression", "thirdparty[].key",
 	"thirdparty[].scope_rules[].expression", "trust[].match[].expression",
 }
 
-// files lists keys with paths, besides those that end in _file.
+// files lists keys with paths, except those ending in _file.
 var files = []string{
 	"audit.sinks[].path", "branding.logo", "branding.texts", "data_dir", "resources[].upstream.dir",
 	"resources[].upstream.sandbox.read[]", "resources[].upstream.sandbox.write[]",
@@ -75,7 +76,7 @@ var files = []string{
 
 var (
 	itemNumber = regexp.MustCompile(`\[\d+\]`)
-	// unexpanded finds variables as shells, Compose files and Kubernetes write them.
+	// unexpanded finds variables in the syntax of shells, Compose files and Kubernetes.
 	unexpanded = regexp.MustCompile(`\$\{[A-Za-z_]\w*[^}]*\}|\$\([^)]*\)|^\$[A-Z_][A-Z0-9_]*$`)
 	wholeOne   = regexp.MustCompile(`^\$\{[A-Za-z_]\w*\}$|^\$[A-Z_][A-Z0-9_]*$`)
 	inPath     = regexp.MustCompile(`\$[A-Za-z_{(]`)
@@ -88,7 +89,7 @@ const (
 	ofAHome     = "must not begin with ~, which only a shell replaces: write the whole path"
 )
 
-// misspelling returns why text cannot be the value of a key, and "" when it can.
+// misspelling returns why text is not a valid value of a key, or "".
 func misspelling(key, text string) string {
 	kind := itemNumber.ReplaceAllString(key, "[]")
 	isFile := strings.HasSuffix(kind, "_file") || slices.Contains(files, kind)
@@ -96,7 +97,7 @@ func misspelling(key, text string) string {
 	why := ""
 	switch trimmed := strings.TrimSpace(text); {
 	case slices.Contains(verbatim, kind):
-	case kind == "resources[].upstream.env[]": // the rest is the program's
+	case kind == "resources[].upstream.env[]": // the rest belongs to the program
 		if _, value, _ := strings.Cut(text, "="); wholeOne.MatchString(value) {
 			why = "must not be a variable, which nothing replaces here: name it in pass_env"
 		}
@@ -117,11 +118,11 @@ func misspelling(key, text string) string {
 	return why
 }
 
-// keepKey helps installations that started with such a key before it was refused.
+// keepKey helps installations that have used such a key before it was refused.
 const keepKey = "; if a server has run with it, that text is its key: to keep it, write the text, all of it, " +
 	"in base64 instead, as this prints it: printf %s 'TEXT' | openssl base64 -A"
 
-// quoted reports whether a value is in quotes and has none inside, as an expression may.
+// quoted reports whether a value is in quotes and has no such quotes inside, as an expression may.
 func quoted(s string) bool {
 	return len(s) > 1 && (s[0] == '"' || s[0] == '\'') && strings.IndexByte(s[1:], s[0]) == len(s)-2
 }
@@ -147,7 +148,7 @@ func postgresURL(text string) (rest string, is bool) {
 	return "", false
 }
 
-// SQLitePath is the path of the SQLite file.
+// SQLitePath returns the path of the SQLite file.
 func (c *Config) SQLitePath() string {
 	if c.Database.URL != "" {
 		return strings.TrimPrefix(string(c.Database.URL), "sqlite:")
@@ -158,12 +159,13 @@ func (c *Config) SQLitePath() string {
 var (
 	otherLibrary = regexp.MustCompile(`^(jdbc:|(?i:postgres(?:ql)?)\+\w+:)`)
 	settings     = regexp.MustCompile(`^\w+\s*=`)
-	// beforeSlash finds what stands before the first slash of a URL without its scheme, and in no path.
+	// beforeSlash matches a : or @ before the first slash, which a URL without its scheme may have
+	// but a path does not.
 	beforeSlash = regexp.MustCompile(`^[^/\\]*[:@]`)
 )
 
-// databaseFault returns why text names no database. A URL must not become a path: that would create an empty
-// database in a file with a password in its name.
+// databaseFault returns why text names no database. A URL must not be taken for a path: that would
+// create an empty database in a file with a password in its name.
 func databaseFault(text string) string {
 	if rest, is := postgresURL(text); is {
 		return postgresFault(rest)
@@ -181,9 +183,9 @@ func databaseFault(text string) string {
 	return ""
 }
 
-// postgresFault looks at what follows postgres:// as pgx reads it: user and password end at the first @, if no slash is
-// before it. A character of a password that means something in URLs would have a part of the password taken for
-// a host, looked up in DNS, and written to the log.
+// postgresFault checks the text after postgres:// as pgx parses it: user and password end at the
+// first @ if no slash precedes it. A special character in a password would otherwise make a part of
+// the password a host name, which is looked up in DNS and logged.
 func postgresFault(rest string) string {
 	user, after := "", rest
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
@@ -215,8 +217,8 @@ var (
 	hostAndPort = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%\w]+\]|(?:[\w.-]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})*)(?::(\d*))?$`)
 )
 
-// CheckSecretKey returns an error for a master key, found elsewhere than in the configuration, that cannot be meant as
-// it is written.
+// CheckSecretKey returns an error for a master key from outside the configuration that is probably
+// misspelled.
 func CheckSecretKey(text string) error {
 	if why := misspelling("secret_key", text); why != "" {
 		return errors.New(why)

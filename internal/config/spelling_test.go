@@ -10,8 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// TestMisspelledValues: RU-09: no key of any group takes a value with the quotes of an env file, with spaces around it,
-// or with a variable in it; and none with a path takes a ~. The value is not repeated.
+// TestMisspelledValues checks that no key accepts a value with the quotes of an env file, with
+// spaces around it, or with a variable in it (RU-09). No path may start with ~. The error must not
+// repeat the value.
 func TestMisspelledValues(t *testing.T) {
 	spellings := []struct {
 		value, why string
@@ -66,7 +67,7 @@ func TestMisspelledValues(t *testing.T) {
 	}
 }
 
-// eachText calls try for each key that has a text, with what puts one there.
+// eachText calls try for each key with a text, with a function that sets the text.
 func eachText(c *Config, v reflect.Value, key, path string, try func(key string, put func(string))) {
 	for f := range fields(v.Type()) {
 		at, key, path := v.Field(f.index), join(key, f.key), join(path, f.key)
@@ -99,7 +100,7 @@ func eachText(c *Config, v reflect.Value, key, path string, try func(key string,
 	}
 }
 
-// RU-09: texts that look like these and are meant are taken.
+// TestUnusualValues checks that valid values that look similar are accepted (RU-09).
 func TestUnusualValues(t *testing.T) {
 	for _, v := range []struct{ key, value string }{
 		{"mail.smtp.password", `"`}, {"mail.smtp.password", `"ab"cd"`}, {"mail.smtp.password", `$2a$10$${}$(`},
@@ -115,8 +116,8 @@ func TestUnusualValues(t *testing.T) {
 	}
 }
 
-// TestDatabaseURL: RU-09: what is no URL of PostgreSQL does not become the name of a file, and of a URL that can be
-// read in two ways nothing is repeated.
+// TestDatabaseURL checks that an invalid PostgreSQL URL does not become a file name, and that an
+// ambiguous URL is not repeated (RU-09).
 func TestDatabaseURL(t *testing.T) {
 	for _, v := range []struct{ url, want string }{
 		{`"postgres://authd:geheim7@db/authd"`, inQuotes},
@@ -179,13 +180,14 @@ func TestDatabaseURL(t *testing.T) {
 	}
 }
 
-// RU-09: what the error says to do about a key that a server has run with keeps that key.
+// TestMisspelledKeyCanBeKept checks that the advice in the error for a misspelled master key
+// preserves that key (RU-09).
 func TestMisspelledKeyCanBeKept(t *testing.T) {
 	const text = `"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="`
 	if err := CheckSecretKey(text); err == nil || !strings.Contains(err.Error(), "openssl base64 -A") {
 		t.Errorf("RU-09: got %v", err)
 	}
-	const encoded = "Ik1ERXlNelExTmpjNE9UQXhNak0wTlRZM09Ea3dNVEl6TkRVMk56ZzVNREU9Ig==" // what openssl prints
+	const encoded = "Ik1ERXlNelExTmpjNE9UQXhNak0wTlRZM09Ea3dNVEl6TkRVMk56ZzVNREU9Ig==" // the output of openssl
 	before, err := secrets.ParseKey(text)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +203,8 @@ func TestMisspelledKeyCanBeKept(t *testing.T) {
 	}
 }
 
-// RU-09: lists and the names of files in variables are looked at before they are taken apart or read.
+// TestMisspelledVariables checks that lists and file names in variables are checked before they are
+// split or read (RU-09).
 func TestMisspelledVariables(t *testing.T) {
 	for _, v := range []struct{ variable, want string }{
 		{`MCP_AUTHD_TRUSTED_PROXIES="10.0.0.0/8,10.1.0.0/16"`, "$MCP_AUTHD_TRUSTED_PROXIES: " + inQuotes},

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Connector is a provider at which people sign in, as thirdparty.Connector in the form of a file:
-// secrets are masked where they are printed, or stand in files; durations may be days.
+// Connector is an identity provider: thirdparty.Connector in the form of a file. Secrets are masked
+// when printed or can be in files, and durations may be in days.
 type Connector struct {
 	ID   string `yaml:"id"` // part of the redirect URI: never change it
 	Type string `yaml:"type"`
@@ -20,8 +20,8 @@ type Connector struct {
 
 	ClientID     string `yaml:"client_id"`
 	ClientSecret Secret `yaml:"client_secret"`
-	// ClientSecretFile and KeyFile are files with the secret. In the environment _FILE
-	// goes for every secret.
+	// ClientSecretFile and KeyFile name files with the secret. In the environment, _FILE works for
+	// every secret.
 	ClientSecretFile string `yaml:"client_secret_file" env:"-"`
 	ClientAuth       string `yaml:"client_auth"`
 	Key              Secret `yaml:"key"` // PKCS #8 in PEM
@@ -32,7 +32,7 @@ type Connector struct {
 	Issuer  string `yaml:"issuer"`
 	BaseURL string `yaml:"base_url"`
 	Tenant  string `yaml:"tenant"`
-	// The endpoints of plain OAuth 2.0; they go before what is discovered.
+	// The endpoints for plain OAuth 2.0. They take precedence over discovered ones.
 	AuthorizationURL string `yaml:"authorization_url"`
 	TokenURL         string `yaml:"token_url"`
 	UserInfoURL      string `yaml:"user_info_url"`
@@ -57,7 +57,7 @@ type Connector struct {
 	Events ProviderEvents `yaml:"events"`
 }
 
-// ProviderEvents are the security events of a provider that are believed.
+// ProviderEvents configures which security events of a provider are accepted.
 type ProviderEvents struct {
 	Audience        []string `yaml:"audience"`
 	Issuer          string   `yaml:"issuer"`
@@ -66,8 +66,8 @@ type ProviderEvents struct {
 	BearerTokenFile string   `yaml:"bearer_token_file" env:"-"`
 }
 
-// Allow says who may sign in. Every kind that is given must hold; within one kind, one
-// match is enough.
+// Allow says who may sign in. Every kind that is set must match. Within one kind, one match is
+// enough.
 type Allow struct {
 	Domains       []string `yaml:"domains"`
 	Emails        []string `yaml:"emails"`
@@ -78,7 +78,7 @@ type Allow struct {
 	Expression    string   `yaml:"expression"`
 }
 
-// ScopeRule keeps scopes to some people.
+// ScopeRule restricts scopes to some users.
 type ScopeRule struct {
 	Resource   string   `yaml:"resource"`
 	Scopes     []string `yaml:"scopes"`
@@ -86,13 +86,13 @@ type ScopeRule struct {
 	Expression string   `yaml:"expression"`
 }
 
-// BrokerRule lets a resource server have the provider's tokens.
+// BrokerRule lets a resource server get the provider's tokens.
 type BrokerRule struct {
 	Resource string   `yaml:"resource"`
 	Scopes   []string `yaml:"scopes"`
 }
 
-// Connectors are the configured providers. Validate has checked what is parsed here.
+// Connectors returns the configured providers. Validate has checked the parsed values.
 func (c *Config) Connectors() []thirdparty.Connector {
 	var out []thirdparty.Connector
 	for _, p := range c.ThirdParty {
@@ -101,7 +101,7 @@ func (c *Config) Connectors() []thirdparty.Connector {
 	return out
 }
 
-// ProviderIDs are the ids of the configured providers.
+// ProviderIDs returns the IDs of the configured providers.
 func (c *Config) ProviderIDs() (ids []string) {
 	for _, p := range c.ThirdParty {
 		ids = append(ids, p.ID)
@@ -150,7 +150,7 @@ func canonical(resource string) string {
 	return resource
 }
 
-// SecretFiles are the files that secrets are read from, by the key that names each.
+// SecretFiles returns the files that contain secrets, by key.
 func (c *Config) SecretFiles() map[string]string {
 	out := map[string]string{}
 	for i, p := range c.ThirdParty {
@@ -174,8 +174,8 @@ func (c *Config) SecretFiles() map[string]string {
 	return out
 }
 
-// readSecretFiles reads the secrets that the file only points at. What the
-// environment says goes before.
+// readSecretFiles reads the secrets that the configuration file names files for. The environment
+// takes precedence.
 func (l *Loaded) readSecretFiles() error {
 	for i := range l.ThirdParty {
 		p := &l.ThirdParty[i]
@@ -202,7 +202,8 @@ func (l *Loaded) readSecretFiles() error {
 	return nil
 }
 
-// readSecretFile reads the secret of a key, as messages name it and at its path, from a file.
+// readSecretFile reads a secret from a file. key is its name in messages, and path its name in
+// origins.
 func (l *Loaded) readSecretFile(key, path string, value *Secret, file string) error {
 	_, fromEnv := l.origins[path]
 	fromEnv = fromEnv && strings.HasPrefix(l.origins[path], "$")
@@ -245,7 +246,7 @@ func (c *Config) validateConnectors(add func(string, string, ...any)) {
 	}
 }
 
-// ofConnector is what an error of a connector says, without what the key says already.
+// ofConnector returns the message of a connector's error, without the part that repeats the key.
 func ofConnector(err error) string {
 	text := strings.TrimPrefix(err.Error(), thirdparty.ErrConfig.Error()+": ")
 	if strings.HasPrefix(text, "thirdparty \"") {
@@ -254,7 +255,7 @@ func ofConnector(err error) string {
 	return text
 }
 
-// validate checks what is parsed here; the connector itself knows the rest.
+// validate checks the values parsed here. The connector itself checks the rest.
 func (p Connector) validate(add func(string, string, ...any)) {
 	for i, n := range p.Networks {
 		if _, err := parseNetwork(n); err != nil {
@@ -274,7 +275,7 @@ func (p Connector) validate(add func(string, string, ...any)) {
 	for i, r := range p.Broker {
 		resource(fmt.Sprintf("broker[%d].resource", i), r.Resource)
 	}
-	if p.CheckEvery != 0 { // else the type's own
+	if p.CheckEvery != 0 { // otherwise the type's default
 		checkBetween(add, "check_every", p.CheckEvery, time.Second, 24*time.Hour)
 	}
 	if p.Outage != 0 {

@@ -10,28 +10,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/acme"
 )
 
-// TLS says which certificate is served: that of two files, or one that is got by ACME.
+// TLS configures the certificate: from two files, or from ACME.
 type TLS struct {
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
 	ACME ACME   `yaml:"acme"`
 }
 
-// ACME says for which names a certificate is got (RFC 8555), and from whom.
+// ACME configures the names and the authority of a certificate (RFC 8555).
 type ACME struct {
-	Domains   []string `yaml:"domains"` // none: no certificate is got
+	Domains   []string `yaml:"domains"` // empty for no ACME
 	Directory string   `yaml:"directory"`
 	Email     string   `yaml:"email"`
-	Roots     string   `yaml:"roots"` // a PEM file: what the directory's certificate is checked with
-	// HTTPListen is where challenges over http are answered, and requests sent on to https; "": nowhere.
+	Roots     string   `yaml:"roots"` // a PEM file with the trusted roots for the directory
+	// HTTPListen is the address that answers challenges over http and redirects other requests to
+	// https; "" for none.
 	HTTPListen string `yaml:"http_listen"`
 	// DNS answers the challenges over DNS instead.
 	DNS DNS `yaml:"dns"`
 }
 
-// DNS says who writes the records that answer challenges, and where (RFC 8555 §8.4).
+// DNS configures the provider of the DNS records that answer challenges (RFC 8555 §8.4).
 type DNS struct {
-	Provider     string   `yaml:"provider"` // "": challenges are answered by the listeners
+	Provider     string   `yaml:"provider"` // "": the listeners answer challenges
 	Server       string   `yaml:"server"`
 	KeyName      string   `yaml:"key_name"`
 	KeyAlgorithm string   `yaml:"key_algorithm"`
@@ -47,7 +48,7 @@ func (d DNS) Configured() bool {
 		d.Name != "" || len(d.Resolvers) > 0
 }
 
-// Challenges is what answers them; nil: the listeners do.
+// Challenges returns the DNS provider, or nil if the listeners answer challenges.
 func (d DNS) Challenges() *acme.DNS {
 	if !d.Configured() {
 		return nil
@@ -63,10 +64,10 @@ func (d DNS) Challenges() *acme.DNS {
 	}
 }
 
-// maxDomains bounds the names that one certificate authority is asked for.
+// maxDomains limits the names requested from one certificate authority.
 const maxDomains = 20
 
-// ForDomain makes the server one for a name: what --domain stands for. What was configured stays.
+// ForDomain applies --domain: it configures the server for one name. Existing settings stay.
 func (l *Loaded) ForDomain(name string) {
 	const origin = "--domain"
 	set := func(key string, to *string, value string) {
@@ -119,7 +120,7 @@ func (c *Config) validateTLS(add func(key, format string, args ...any)) {
 	}
 }
 
-// domainProblem says why no certificate can be got for a name, "" when one might.
+// domainProblem returns why a name cannot have a certificate, or "".
 func domainProblem(name string, overDNS bool) string {
 	if overDNS {
 		name = strings.TrimPrefix(name, "*.")

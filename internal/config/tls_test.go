@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestACME: what is wrong with the names for which a certificate is to be got is told before anybody is
-// asked for one (DL-01).
+// TestACME checks that invalid names for a certificate are reported before any request for one
+// (DL-01).
 func TestACME(t *testing.T) {
 	load := func(t *testing.T, environ ...string) *Loaded {
 		t.Helper()

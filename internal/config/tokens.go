@@ -17,19 +17,20 @@ type Tokens struct {
 	Algorithm      string   `yaml:"algorithm"`
 }
 
-// Keys says when the signing key changes.
+// Keys configures the rotation of the signing key.
 type Keys struct {
-	RotateEvery  Duration `yaml:"rotate_every"`  // 0: never
+	RotateEvery  Duration `yaml:"rotate_every"`  // 0 for never
 	PublishAhead Duration `yaml:"publish_ahead"` // how long a key is published before it signs
 }
 
-// ProgramKeys says whether people may make keys for programs of theirs. They are no signing keys.
+// ProgramKeys says whether users may create API keys for their programs. These are not signing
+// keys.
 type ProgramKeys struct {
-	Enabled bool     `yaml:"enabled"` // without it none is made, and none that was made is good
-	MaxTTL  Duration `yaml:"max_ttl"` // of those that are made from now on
+	Enabled bool     `yaml:"enabled"` // if false, no keys can be created, and existing ones are refused
+	MaxTTL  Duration `yaml:"max_ttl"` // of newly created ones
 }
 
-// Helpers says whether clients may hand less than they have to helpers.
+// Helpers says whether clients may delegate part of their permissions to sub-agents.
 type Helpers struct {
 	Enabled bool `yaml:"enabled"`
 }
@@ -38,7 +39,7 @@ func defaultProgramKeys() ProgramKeys {
 	return ProgramKeys{Enabled: true, MaxTTL: Duration(authserver.DefaultProgramKeyTTL)}
 }
 
-// Policy is what the server is told.
+// Policy returns the API key policy for the server.
 func (k ProgramKeys) Policy() authserver.ProgramKeyPolicy {
 	return authserver.ProgramKeyPolicy{Off: !k.Enabled, MaxTTL: time.Duration(k.MaxTTL)}
 }
@@ -61,7 +62,7 @@ func defaultKeys() Keys {
 	return Keys{RotateEvery: Duration(p.RotateEvery), PublishAhead: Duration(p.PublishAhead)}
 }
 
-// Policy is what the server is told.
+// Policy returns the token policy for the server.
 func (t Tokens) Policy() authserver.TokenPolicy {
 	return authserver.TokenPolicy{
 		CodeTTL:        time.Duration(t.CodeTTL),
@@ -74,13 +75,13 @@ func (t Tokens) Policy() authserver.TokenPolicy {
 	}
 }
 
-// Policy is what the server is told.
+// Policy returns the signing key policy for the server.
 func (k Keys) Policy() authserver.KeyPolicy {
 	return authserver.KeyPolicy{RotateEvery: optional(k.RotateEvery), PublishAhead: optional(k.PublishAhead)}
 }
 
-// optional is a duration that may be none: 0 in a file, where the default is written out, and
-// negative in a policy, where zero is the default.
+// optional converts a duration that may be off. In a file, off is 0 and the default is explicit. In
+// a policy, off is negative and 0 is the default.
 func optional(d Duration) time.Duration {
 	if d == 0 {
 		return -1

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestToolsListedTwice: of two rules about one tool the last would count alone, and open what the first one
-// was meant to keep.
+// TestToolsListedTwice checks that two rules for one tool are refused. Otherwise only the last
+// would apply, and could permit a call that the first restricts.
 func TestToolsListedTwice(t *testing.T) {
 	c := Default(func(string) string { return "" })
 	c.Resources = []Resource{{
@@ -30,7 +30,7 @@ func TestToolsListedTwice(t *testing.T) {
 	}
 }
 
-// TestToolClearance: what is wrong with a clearance is said where it stands.
+// TestToolClearance checks that errors in a tool call approval rule name its key.
 func TestToolClearance(t *testing.T) {
 	of := func(c ToolClearance) error {
 		all := Default(func(string) string { return "" })

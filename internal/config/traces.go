@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Traces says where spans of OpenTelemetry are sent.
+// Traces configures the export of OpenTelemetry spans.
 type Traces struct {
-	// Enabled sends them.
+	// Enabled exports them.
 	Enabled bool `yaml:"enabled"`
-	// Endpoint is the URL of the collector, without /v1/traces. Without it the environment of
-	// OpenTelemetry names the collector, or it is at http://localhost:4318.
+	// Endpoint is the URL of the collector, without /v1/traces. The default comes from
+	// OpenTelemetry's environment variables, or is http://localhost:4318.
 	Endpoint string   `yaml:"endpoint"`
 	Headers  []Secret `yaml:"headers"` // "Name: value", sent with each request
-	// Sample is which part of the traces is sent, above 0 and up to 1, which is all.
+	// Sample is the fraction of traces to export, above 0 and at most 1.
 	Sample float64 `yaml:"sample"`
-	// Arguments puts the arguments of tool calls through the gateway into spans.
+	// Arguments includes the arguments of tool calls through the gateway.
 	Arguments bool `yaml:"arguments"`
 }
 
 func defaultTraces() Traces { return Traces{Sample: 1} }
 
-// Header is Headers by name. Validate has checked them.
+// Header returns Headers by name. Validate has checked them.
 func (t *Traces) Header() map[string]string {
 	h := map[string]string{}
 	for _, line := range t.Headers {
@@ -37,7 +37,7 @@ func (t *Traces) Header() map[string]string {
 func (t *Traces) validate(add func(string, string, ...any)) {
 	if u, err := url.Parse(t.Endpoint); t.Endpoint != "" && (err != nil || u.Host == "" || u.User != nil ||
 		u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http") {
-		add("traces.endpoint", "it is not a URL such as http://localhost:4318") // it may hold a secret
+		add("traces.endpoint", "it is not a URL such as http://localhost:4318") // the URL may contain a secret
 	}
 	for i, h := range t.Headers {
 		if wrongHeader(h) {

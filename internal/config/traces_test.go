@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// TestTraces: OB-08: traces are off by default; what is configured is checked, and an answer about it
-// repeats no secret.
+// TestTraces checks that traces are off by default, and that errors in their configuration reveal
+// no secret (OB-08).
 func TestTraces(t *testing.T) {
 	if c := Default(func(string) string { return "" }); c.Traces.Enabled {
 		t.Error("traces are on by default")
 	}
 	for name, tt := range map[string]struct {
 		environ []string
-		want    string // of the error
+		want    string // in the error
 	}{
 		"a collector":      {[]string{"ENDPOINT=https://otel.example.com/base"}, ""},
 		"a tenth":          {[]string{"SAMPLE=0.1"}, ""},

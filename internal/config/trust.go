@@ -8,19 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// Trust is an issuer whose assertions are believed, as storage.TrustEntry in the form of a file.
+// Trust is a trusted issuer: storage.TrustEntry in the form of a file.
 type Trust struct {
 	ID     string `yaml:"id"`
 	Kind   string `yaml:"kind"` // enterprise, workload
 	Issuer string `yaml:"issuer"`
-	// Preset names a known kind of issuer, and Parameters narrow it.
+	// Preset names a known kind of issuer. Parameters restrict it.
 	Preset     string            `yaml:"preset"`
 	Parameters map[string]string `yaml:"parameters"`
-	// Where the keys are; without any of it, the metadata of the issuer say so.
+	// The source of the keys. By default, the issuer's metadata names it.
 	JWKSURL   string   `yaml:"jwks_url"`
 	JWKSFile  string   `yaml:"jwks_file"`
 	CAFile    string   `yaml:"ca_file"`
-	TokenFile string   `yaml:"token_file" env:"-"` // _FILE is that of a secret there
+	TokenFile string   `yaml:"token_file" env:"-"` // here _FILE belongs to the name, not to a secret
 	Networks  []string `yaml:"networks"`
 
 	AudienceAliases []string     `yaml:"audience_aliases"`
@@ -33,7 +33,7 @@ type Trust struct {
 	EmailDomains    []string     `yaml:"email_domains"`
 	SAMLIssuers     []string     `yaml:"saml_issuers"`
 	Resubmit        bool         `yaml:"resubmit"`
-	RequireJTI      string       `yaml:"require_jti"` // true, false; "": as the preset has it, or else true
+	RequireJTI      string       `yaml:"require_jti"` // true or false; "" for the preset's value, or true
 	AllowPublic     bool         `yaml:"allow_public"`
 	EventAudience   []string     `yaml:"event_audience"`
 }
@@ -46,7 +46,7 @@ type TrustMatch struct {
 	Expression string `yaml:"expression"`
 }
 
-// TrustEntries are the configured trust entries.
+// TrustEntries returns the configured trusted issuers.
 func (c *Config) TrustEntries() []storage.TrustEntry {
 	var out []storage.TrustEntry
 	for _, t := range c.Trust {
@@ -77,7 +77,7 @@ func (t Trust) entry() storage.TrustEntry {
 	return e
 }
 
-// validateTrust checks each entry, and then all together.
+// validateTrust checks each entry, and then all of them together.
 func (c *Config) validateTrust(add func(string, string, ...any)) {
 	good := true
 	for i, t := range c.Trust {

@@ -14,23 +14,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ToolRule says what calling a tool needs.
+// ToolRule says which permissions a call of a tool needs.
 type ToolRule struct {
 	Name   string   `yaml:"name"` // exact, or a prefix that ends in "*"
 	Scopes []string `yaml:"scopes"`
-	Deny   bool     `yaml:"deny"`   // no caller may
-	Direct bool     `yaml:"direct"` // the application itself may, and no helper of it
-	// Clearance is whose permission each call needs.
+	Deny   bool     `yaml:"deny"`   // no caller may call it
+	Direct bool     `yaml:"direct"` // the application may call it, but none of its sub-agents
+	// Clearance says who must approve each call.
 	Clearance ToolClearance `yaml:"clearance"`
 }
 
-// ToolClearance says whose permission each call of a tool needs before it is carried out.
+// ToolClearance says who must approve each call of a tool before it runs.
 type ToolClearance struct {
 	By        string   `yaml:"by"`        // person, other
-	Approvers []string `yaml:"approvers"` // names of accounts, for other; none: administrators
-	ACR       string   `yaml:"acr"`       // how they must have proved who they are: this class, or a stronger one
-	MaxAge    Duration `yaml:"max_age"`   // how long ago at most
-	When      string   `yaml:"when"`      // an expression over arguments; "": every call
+	Approvers []string `yaml:"approvers"` // names of accounts, for other; empty for administrators
+	ACR       string   `yaml:"acr"`       // the authentication context class of the approver, or a stronger one
+	MaxAge    Duration `yaml:"max_age"`   // the maximum age of the approver's authentication
+	When      string   `yaml:"when"`      // an expression over arguments; "" for every call
 }
 
 // Set reports whether anything is configured.
@@ -70,25 +70,25 @@ func (c *ToolClearance) validate(add func(string, string, ...any), key string) {
 	}
 }
 
-// maxApprovers is how many people a clearance can be asked of.
+// maxApprovers limits how many users can approve calls of a tool.
 const maxApprovers = 32
 
-// Upstream is where the gateway finds an MCP server: URL, or a Command that speaks MCP on
-// its standard input and output. With neither there is no gateway for the resource.
+// Upstream says how the gateway reaches an MCP server: by URL, or by a Command that speaks MCP on
+// its standard input and output. Without either, the resource has no gateway.
 type Upstream struct {
 	URL     string   `yaml:"url"`
 	Command []string `yaml:"command"`
 
 	Headers []Secret         `yaml:"headers"` // "Name: value", sent with each request
-	Cookies []string         `yaml:"cookies"` // names that pass; none by default
-	Timeout Duration         `yaml:"timeout"` // until a response begins
-	Health  string           `yaml:"health"`  // a path that answers 2xx
+	Cookies []string         `yaml:"cookies"` // names of cookies that are forwarded; none by default
+	Timeout Duration         `yaml:"timeout"` // until the response starts
+	Health  string           `yaml:"health"`  // a path that responds with 2xx
 	ID      UpstreamIdentity `yaml:"identity"`
 	Broker  UpstreamBroker   `yaml:"broker"`
 
 	Dir          string   `yaml:"dir"`
-	User         string   `yaml:"user"`     // that it runs as: a name, or UID:GID
-	Sandbox      Sandbox  `yaml:"sandbox"`  // what it may do
+	User         string   `yaml:"user"`     // the user of the process: a name, or UID:GID
+	Sandbox      Sandbox  `yaml:"sandbox"`  // its limits
 	Env          []Secret `yaml:"env"`      // "NAME=value"
 	PassEnv      []string `yaml:"pass_env"` // names of variables of this process
 	Process      string   `yaml:"process"`  // per_principal, shared
@@ -101,10 +101,10 @@ type Upstream struct {
 	Lists          string   `yaml:"lists"`    // all, usable
 	Origins        []string `yaml:"origins"`  // web origins that may call
 	MaxBody        int      `yaml:"max_body"`
-	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
+	CallsPerSecond int      `yaml:"calls_per_second"` // per caller; negative for no limit
 }
 
-// UpstreamIdentity names the headers that say who calls.
+// UpstreamIdentity names the headers that identify the caller.
 type UpstreamIdentity struct {
 	Subject  string `yaml:"subject"`
 	Client   string `yaml:"client"`
@@ -114,11 +114,11 @@ type UpstreamIdentity struct {
 	Audience string `yaml:"audience"`
 }
 
-// UpstreamBroker has the MCP server get the caller's token of a provider.
+// UpstreamBroker lets the MCP server get the caller's token of a provider.
 type UpstreamBroker struct {
-	Provider     string   `yaml:"provider"` // id in thirdparty
+	Provider     string   `yaml:"provider"` // ID in thirdparty
 	Scopes       []string `yaml:"scopes"`
-	ClientID     string   `yaml:"client_id"` // of a client in clients that names the resource
+	ClientID     string   `yaml:"client_id"` // a client in clients that names the resource
 	ClientSecret Secret   `yaml:"client_secret"`
 }
 
@@ -128,15 +128,15 @@ func (u *Upstream) Set() bool { return u.URL != "" || len(u.Command) > 0 }
 // Shared reports whether all callers use one process.
 func (u *Upstream) Shared() bool { return u.Process == "shared" }
 
-// PerClient reports whether a session belongs to the person with one application.
+// PerClient reports whether a session belongs to a user together with one application.
 func (u *Upstream) PerClient() bool { return u.Sessions == "client" }
 
-// Header is Headers as they are sent. Validate has checked them.
+// Header returns Headers, parsed. Validate has checked them.
 func (u *Upstream) Header() http.Header {
 	return header(u.Headers)
 }
 
-// Environment is Env in the clear.
+// Environment returns Env unmasked.
 func (u *Upstream) Environment() []string {
 	var out []string
 	for _, e := range u.Env {
@@ -145,13 +145,13 @@ func (u *Upstream) Environment() []string {
 	return out
 }
 
-// HoldsTools reports whether tools_accept holds tools back that have changed.
+// HoldsTools reports whether tools_accept holds back changed tools.
 func HoldsTools(accept string) bool { return accept == "hold" || accept == "hold_new" }
 
 // Base returns the scopes that every call of the MCP server needs (storage.ScopeText.EveryCall).
 func (r *Resource) Base() []string { return policy.EveryCall(storage.Resource{Scopes: r.Scopes}) }
 
-// First returns the scopes that clients ask for at the first sign-in (storage.ScopeText.Default).
+// First returns the scopes that clients request at the first sign-in (storage.ScopeText.Default).
 func (r *Resource) First() []string { return policy.DefaultScopes(storage.Resource{Scopes: r.Scopes}) }
 
 func (r *Resource) validateUpstream(add func(string, string, ...any), key string) {
@@ -213,7 +213,7 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	}
 }
 
-// validateURL repeats no URL that may have a password in it (SP-28).
+// validateURL checks the URL. Its messages repeat no URL that may contain a password (SP-28).
 func (u *Upstream) validateURL(add func(string, string, ...any), key string) {
 	target, err := url.Parse(u.URL)
 	switch {
@@ -238,7 +238,7 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 		switch {
 		case t.Name == "":
 			add(key+".name", "is missing")
-		case named[t.Name]: // or the last one would count alone
+		case named[t.Name]: // otherwise only the last rule would apply
 			add(key+".name", "%q is listed twice: name all of its scopes at once", t.Name)
 		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
 			add(key+".name", "%q: a * is allowed only at the end", t.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// readInput reads the input of an operation from path, query and body. The value is a pointer to it.
+// readInput reads the input of an operation from path, query and body. It returns a pointer to it.
 func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Value, *problem) {
 	in := reflect.New(v.Input())
 	spec := v.Spec()
