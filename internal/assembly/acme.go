@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// ACME returns the manager of the server's certificate. It returns nil if the certificate comes
-// from files or there is none.
+// ACME returns the manager of the server's certificate. It returns nil without a certificate, or
+// with one from files.
 func (s *Server) ACME() (*acme.Manager, error) {
 	p := s.parts
 	c := p.Config.TLS.ACME

@@ -27,7 +27,7 @@ func (p Parts) attempts() (*attempt.Recorder, error) {
 	}), nil
 }
 
-// Prober returns the signer of the requests with which this installation tests itself.
+// Prober returns the signer of the requests that this installation sends to test itself.
 func (p Parts) Prober() (*attempt.Prober, error) {
 	ring, err := secrets.NewRing(p.Keys...)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p Parts) logCalls(log *slog.Logger) func(context.Context, mcpresource.Call
 	}
 }
 
-// auditWriter returns the writer of the audit log, or nil if there is no audit log.
+// auditWriter returns the writer of the audit log, or nil if the audit log is off.
 func (p Parts) auditWriter() *auditlog.Writer {
 	if !p.Config.Audit.Enabled {
 		return nil
@@ -237,8 +237,8 @@ type checkpoints struct {
 	failed  bool             // the receiver did not accept the last one
 }
 
-// run signs once a minute. The first signature, soon after the start, covers what an earlier server
-// has left.
+// run signs once a minute. The first signature, soon after the start, covers the unsigned entries
+// of an earlier server.
 func (c *checkpoints) run(ctx context.Context) {
 	c.since = c.parts.Now()
 	next := time.NewTimer(firstCheckpoint)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// broker returns the source of provider tokens for an upstream, or nil if none is configured. The
-// gateway acts as the resource server in the token exchange (RFC 8693), with a configured client.
+// broker returns the configured source of provider tokens for an upstream, or nil. The gateway acts
+// as the resource server in the token exchange (RFC 8693), with a configured client.
 func broker(as *authserver.Server, b config.UpstreamBroker) (gateway.TokenSource, error) {
 	if b.Provider == "" {
 		return nil, nil

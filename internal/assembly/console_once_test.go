@@ -219,7 +219,7 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 }
 
 // TestConsoleWhileTheAuditIsAway checks the console with audit.required (OB-06). If the audit entry
-// of a change could not be written, the page must say so. While the log accepts no entries, the
+// of a change could not be written, the page must report it. While the log accepts no entries, the
 // next change does not start. Its form can be sent once the log is back.
 func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Delegation returns sign-in at providers. It is needed even if none is configured, because the
-// vault always exists.
+// Delegation returns sign-in at providers. It is needed even without a configured provider, because
+// the vault always exists.
 func (p Parts) Delegation() (*thirdparty.Delegation, error) {
 	site, err := p.Config.Site()
 	if err != nil {

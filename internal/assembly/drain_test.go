@@ -131,8 +131,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestNoDrain checks that there is no wait without limits.drain, or if a server is stopped before
-// it serves (OP-07).
+// TestNoDrain checks that a server stops without delay if limits.drain is unset, or if it is
+// stopped before it serves (OP-07).
 func TestNoDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		drain time.Duration

@@ -38,7 +38,7 @@ type common struct {
 }
 
 // sites puts the configured MCP servers with an upstream behind guards, next to the authorization
-// server. It returns nil if there are none.
+// server. It may return nil.
 func (p Parts) sites(
 	ctx context.Context, as *authserver.Server, main http.Handler, calls *lastCalls,
 ) (*gateway.Sites, error) {
@@ -272,7 +272,7 @@ func (p Parts) upstream(
 
 // shows returns the filter for lists. By default, lists show everything that the caller may use or
 // can get the scopes for, so that clients discover tools that their user can permit. With lists:
-// usable, they show only what the token permits (RS-218).
+// usable, they show only items that the token permits (RS-218).
 func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch) gateway.Shows {
 	covers := guard.CoversWithScopes
 	if r.Upstream.Lists == "usable" {

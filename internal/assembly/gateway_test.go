@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestRecordCall checks that callers cannot write megabytes into the log, and that calls with a
-// line of their own are not logged twice.
+// TestRecordCall checks that callers cannot write megabytes into the log, and that calls with their
+// own log line are not logged twice.
 func TestRecordCall(t *testing.T) {
 	var log bytes.Buffer
 	a := Parts{Log: slog.New(slog.NewJSONHandler(&log, nil))}

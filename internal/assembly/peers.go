@@ -99,8 +99,8 @@ func (p Parts) peerAddress(ctx context.Context, bound net.Addr) (string, error) 
 	return net.JoinHostPort(host, fmt.Sprint(tcp.Port)), nil
 }
 
-// localAddress returns the address from which this machine reaches the first of hosts that has a
-// route. It uses a UDP socket, which sends no packet.
+// localAddress returns this machine's address on the route to the first reachable one of hosts. It
+// uses a UDP socket, which sends no packet.
 func localAddress(ctx context.Context, hosts []string) (host string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -30,7 +30,7 @@ func (namedScopes) Introspect(_ context.Context, token string) (oauth.Introspect
 
 // TestScopesOfUpstream checks that challenge and metadata name the scopes of the first sign-in, and
 // that every call needs the marked scopes (RU-17). The challenge to a call that needs more must
-// name its scopes as well.
+// also name its scopes.
 func TestScopesOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	r := &config.Resource{

@@ -31,7 +31,8 @@ func secretKeys(t reflect.Type, above secretKey) (out []secretKey) {
 	return out
 }
 
-// in returns a document with the lines of text in the last group of the path. KEY is replaced by the last key.
+// in returns a document with the lines of text in the last group of the path. It replaces KEY with
+// the last key.
 func (k secretKey) in(text string) string {
 	var b strings.Builder
 	indent, item := "", ""
