@@ -1,4 +1,4 @@
-// Package access applies the rules for which scopes of an MCP server an account may have.
+// Package access decides which scopes of an MCP server an account may have, by the access rules.
 package access
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Store is where groups and rules are.
+// Store provides groups and rules.
 type Store interface {
 	ListAccessRules(ctx context.Context) ([]storage.AccessRule, error)
 	Membership(ctx context.Context, userID string) (storage.Membership, error)
@@ -70,14 +70,15 @@ func Find(rules []storage.AccessRule, like storage.AccessRule) (storage.AccessRu
 	return rules[i], true
 }
 
-// Any reports whether there are rules at all.
+// Any reports whether there are any rules.
 func (r *Rules) Any(ctx context.Context) (bool, error) {
 	all, err := r.current.Load(ctx)
 	return len(all) > 0, err
 }
 
-// Permit returns those of the scopes of a resource that the rules leave to an account, and for operators which rules
-// withhold the others. An account that is gone may have nothing where there are rules.
+// Permit returns the scopes of a resource that the rules permit an account. For administrators, it
+// also names the rules that withhold the others. If there are rules, a deleted account has no
+// permissions.
 func (r *Rules) Permit(
 	ctx context.Context, userID, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {
@@ -187,11 +188,11 @@ func compile(rules []storage.AccessRule, m storage.Membership) (out []scoperule.
 // Verdict says which scopes of a resource an account may have, and why.
 type Verdict struct {
 	Scopes oauth.Scopes
-	By     []string // the subjects of the rules that decide, such as group staff; none: no rule holds
-	Ruled  bool     // there are rules for the resource
+	By     []string // the subjects of the deciding rules, such as group staff; empty if no rule applies
+	Ruled  bool     // the resource has rules
 }
 
-// Explain says what the rules for a resource leave of its scopes to an account.
+// Explain returns the scopes of a resource that its rules permit an account, and why.
 func Explain(rules []storage.AccessRule, m storage.Membership, resource string, scopes oauth.Scopes) (v Verdict) {
 	about := Of(rules, resource)
 	list, holds := compile(about, m)
@@ -208,7 +209,7 @@ func Explain(rules []storage.AccessRule, m storage.Membership, resource string, 
 	return v
 }
 
-// Subject says whom a rule is about.
+// Subject describes whom a rule is about.
 func Subject(r storage.AccessRule) string {
 	switch {
 	case r.UserID != "":

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Grantable returns scopes with all that they imply. It fails if one is unknown, or if a scope that every call needs is
-// missing, since a rule with these scopes would let nobody in.
+// Grantable returns scopes with all scopes that they imply. It returns an error if one is unknown,
+// or if a scope that every call needs is missing, because such a rule would admit nobody.
 func Grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
 	if len(scopes) == 0 {
 		return nil, nil

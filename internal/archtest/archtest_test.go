@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// rules are all rules, each with a module that breaks it in as many ways as the rule
-// tells apart: a rule that cannot fail is no rule.
+// rules lists all rules, each with a module that breaks it in as many ways as the rule
+// distinguishes, because a rule must be able to fail.
 var rules = []struct {
 	name   string
 	check  func(module) []string

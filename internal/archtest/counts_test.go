@@ -7,15 +7,16 @@ import (
 )
 
 var (
-	// fixedPlural finds a number with a noun that is always in the plural.
+	// fixedPlural finds a number with a noun that is always plural.
 	fixedPlural = regexp.MustCompile(`%d( [a-z]+){0,2} ([a-z]+s|people)\b`)
-	printed     = regexp.MustCompile(`^(cmd|internal|attempt)/`) // whose sentences the commands print
-	// ofOne are words behind a number that name one thing by it; bound says that the number is a limit of ours.
+	printed     = regexp.MustCompile(`^(cmd|internal|attempt)/`) // the commands print their sentences
+	// ofOne finds a number followed by words that treat it as one thing. bound finds numbers that
+	// are limits.
 	ofOne = regexp.MustCompile(`%d( [a-z]+)? (is|has|was|passed|ms)\b`)
 	bound = regexp.MustCompile(`at (most|least)|(more|longer|larger) than|up to|between|needs|1 to %d|has %d bytes|of %d bytes`)
 )
 
-// countedNouns: a count has the form of its noun that goes with it, from label.Count.
+// countedNouns checks that a count agrees with its noun, by using label.Count.
 func countedNouns(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || strings.Contains(f.path, "testkit") || !printed.MatchString(f.path) {

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 )
 
-// TestDecisions: DL-05: docs/decisions.md leads to each decision, and each decision has its date.
+// TestDecisions checks that docs/decisions.md links to each decision, and that each decision has a
+// date (DL-05).
 func TestDecisions(t *testing.T) {
 	text, err := os.ReadFile("../../docs/nav.yaml")
 	if err != nil {
@@ -64,7 +65,7 @@ var (
 	dated    = regexp.MustCompile(`(?m)^\*Decided 20\d\d-\d\d-\d\d`)
 )
 
-// undated are the decisions of a page without a date.
+// undated returns the decisions of a page without a date.
 func undated(page string) (titles []string) {
 	at := decision.FindAllStringSubmatchIndex(page, -1)
 	for i, m := range at {
@@ -79,7 +80,7 @@ func undated(page string) (titles []string) {
 	return titles
 }
 
-// decisionsPage is the page that leads to all decisions, in the order of the navigation.
+// decisionsPage returns the page that links to all decisions, in navigation order.
 func decisionsPage(areas []string, pages map[string]string, refresh string) string {
 	var b strings.Builder
 	b.WriteString("# Decisions\n\n<!-- Made by: " + refresh + " -update -->\n\n")
@@ -96,7 +97,7 @@ func decisionsPage(areas []string, pages map[string]string, refresh string) stri
 	return b.String()
 }
 
-// item is an item of a list, in lines of at most proseColumns where its words allow it.
+// item formats a list item, in lines of at most proseColumns if its words permit.
 func item(text string) string {
 	var b strings.Builder
 	line := "*"

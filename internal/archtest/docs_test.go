@@ -14,8 +14,8 @@ import (
 	"testing/fstest"
 )
 
-// TestDocumentsNameWhatThereIs fails when a page names a file, a function of a file, a test or
-// an anchor that there is not (any more).
+// TestDocumentsNameWhatThereIs fails if a page names a missing file, function of a file, test or
+// anchor.
 func TestDocumentsNameWhatThereIs(t *testing.T) {
 	tree := readTree(t)
 	for page, text := range tree.pages {
@@ -46,10 +46,10 @@ func TestDocumentRulesCanFail(t *testing.T) {
 	}
 }
 
-// tree is what pages can name.
+// tree holds everything that pages can name.
 type tree struct {
 	root  fs.FS
-	names map[string][]string // what a Go file declares
+	names map[string][]string // the declarations of a Go file
 	tests map[string]bool
 	pages map[string]string
 }
@@ -66,7 +66,7 @@ var (
 	codeBlock = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
-// examine returns what a page names and is not there. Blocks of code are not looked at.
+// examine returns the names on a page that do not exist. It ignores code blocks.
 func (t tree) examine(page, text string) (bad []string) {
 	text = codeBlock.ReplaceAllString(text, "")
 	for _, m := range inline.FindAllStringSubmatch(text, -1) {
@@ -99,12 +99,12 @@ func (t tree) code(text string) string {
 	return ""
 }
 
-// ours reports whether a path begins with a folder of the tree, and is so no path of another
+// ours reports whether a path starts with a folder of the tree, and so does not belong to another
 // program.
 func (t tree) ours(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	_, err := fs.Stat(t.root, first)
-	return err == nil && first != "." // a file in whatever folder the reader is in
+	return err == nil && first != "." // a file in the reader's folder
 }
 
 func (t tree) link(page, target string) string {
@@ -125,7 +125,7 @@ func (t tree) link(page, target string) string {
 	return ""
 }
 
-// anchors are made of headings as the usual hosts make them.
+// anchors returns the anchors of headings, in the usual form of web hosts.
 func anchors(text string) (out []string) {
 	for _, m := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
 		slug := strings.ToLower(strings.NewReplacer("`", "", "*", "").Replace(m[1]))
@@ -169,7 +169,7 @@ func readTree(t *testing.T) tree {
 	return out
 }
 
-// declared are the functions, methods (alone and with their type) and types of a file.
+// declared returns the functions, methods (with and without their type) and types of a file.
 func declared(f file) (out []string) {
 	for _, d := range f.syntax.Decls {
 		switch d := d.(type) {

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// edgeOrStore: what writes an answer has no store in its hands, by a parameter or by a field that it
-// uses, so that whatever is decided with the store is decided before a byte is written.
+// edgeOrStore checks that a function that writes a response has no store, neither as a parameter
+// nor in a field that it uses. All decisions that need the store are then made before the first
+// byte is written.
 func edgeOrStore(m module) (bad []string) {
 	roles := interfacesIn(m, "storage")
 	fields := storeFields(m, roles)
@@ -53,13 +54,14 @@ func writesAnswers(f *ast.File, params *ast.FieldList) bool {
 	})
 }
 
-// isStore reports whether a type is a role of the store, or a package's own Store made of roles.
+// isStore reports whether a type is a role of the store, or a package's Store interface composed of
+// roles.
 func isStore(t ast.Expr, local, roles []string) bool {
 	id, ok := t.(*ast.Ident)
 	return ok && id.Name == "Store" || isOf(t, local, roles)
 }
 
-// isOf reports whether a type is one of some names of a package.
+// isOf reports whether a type has one of the names of a package.
 func isOf(t ast.Expr, local, names []string) bool {
 	s, ok := t.(*ast.SelectorExpr)
 	if !ok {
@@ -109,8 +111,8 @@ func storeFields(m module, roles []string) map[string][]string {
 	return out
 }
 
-// selected returns which of some fields, or of the names that stores go by, a body selects. What is
-// called is no field: an atomic value has a method Store.
+// selected returns the fields, or the usual names of stores, that a body selects. It ignores calls,
+// because an atomic value has a method Store.
 func selected(body *ast.BlockStmt, fields []string) (out []string) {
 	called := map[ast.Expr]bool{}
 	ast.Inspect(body, func(n ast.Node) bool {

@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "write docs/reference/errors.md")
 
-// TestErrorsReference: DL-05: the page about errors has each code, its status, and each sentence that the
-// code of this project sends with it.
+// TestErrorsReference checks that the page about errors lists each code with its status, and each
+// sentence that our code sends with it (DL-05).
 func TestErrorsReference(t *testing.T) {
-	codes, sentences := map[string]string{}, map[string][]string{} // by the name of the constant; by code
+	codes, sentences := map[string]string{}, map[string][]string{} // by constant name; by code
 	m := load(t)
 	for _, f := range m.files {
 		if f.path == "oauth/error.go" {
@@ -34,7 +34,7 @@ func TestErrorsReference(t *testing.T) {
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && lastName(call.Fun) == "noteError" {
-				return false // for the log alone
+				return false // only for the log
 			}
 			if code, sentence := sentenceOf(n, codes); sentence != "" && !slices.Contains(sentences[code], sentence) {
 				sentences[code] = append(sentences[code], sentence)
@@ -49,7 +49,7 @@ func TestErrorsReference(t *testing.T) {
 	pagetest.Is(t, *update, "reference/errors.md", errorsPage(codes, sentences, refresh), refresh)
 }
 
-// codesIn are the constants of type Code.
+// codesIn returns the constants of type Code.
 func codesIn(f *ast.File) map[string]string {
 	out := map[string]string{}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -65,7 +65,7 @@ func codesIn(f *ast.File) map[string]string {
 	return out
 }
 
-// sentenceOf is the code and the sentence of a call of oauth.NewError.
+// sentenceOf returns the code and the sentence of a call of oauth.NewError.
 func sentenceOf(n ast.Node, codes map[string]string) (code, sentence string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok || len(call.Args) != 2 || lastName(call.Fun) != "NewError" {
@@ -73,12 +73,12 @@ func sentenceOf(n ast.Node, codes map[string]string) (code, sentence string) {
 	}
 	sentence = written(call.Args[1])
 	if !strings.ContainsFunc(sentence, unicode.IsLetter) {
-		return "", "" // it is the text of a variable
+		return "", "" // the text is in a variable
 	}
 	return codes[lastName(call.Args[0])], sentence
 }
 
-// written is a text as the source has it, with … for a part that is put in when it is sent.
+// written returns a text as in the source, with … for inserted parts.
 func written(e ast.Expr) string {
 	if sum, ok := e.(*ast.BinaryExpr); ok {
 		return strings.ReplaceAll(written(sum.X)+written(sum.Y), "……", "…")
@@ -96,10 +96,10 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// literal is the text of a literal; "" for any other expression.
+// literal returns the text of a literal, or "".
 func literal(e ast.Expr) string {
 	if e, ok := e.(*ast.BasicLit); ok {
-		s, _ := strconv.Unquote(e.Value) // a number has no quotes, and is ""
+		s, _ := strconv.Unquote(e.Value) // a number has no quotes, and gives ""
 		return s
 	}
 	return ""

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// mayImport is the import table: what each tree of packages may import of ours,
-// itself apart. The longest matching tree counts. Data flows one way, from the HTTP
-// edge to the protocol to the store, and imports go the same way.
+// mayImport is the import table: which of our packages each tree may import, besides itself. The
+// longest matching tree applies. Data flows one way, from the HTTP edge to the protocol to the
+// store, and imports go the same way.
 var mayImport = map[string][]string{
 	"oauth":      {},
 	"web":        {"web/text", "internal/label"},
@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	"storage":    {"oauth"},
 	"metadata":   {"oauth", "internal/cors"},
 	"audit":      {"storage", "internal/secrets"},
-	// what others check the audit log with: it needs nothing of the server
+	// verifies the audit log, and needs nothing from the server
 	"audit/verify": {},
 	"secevent":     {"audit", "internal/bounded"},
 	"policy":       {"oauth", "storage"},
@@ -118,7 +118,7 @@ var mayImport = map[string][]string{
 		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
-	// one call that puts together what cmd does: what it needs of the rooms is internal/assembly
+	// one call that assembles a server as cmd does: most of it comes from internal/assembly
 	"mcpserver": {
 		"oauth", "metadata", "storage", "storage/sqlite", "storage/postgres", "audit", "authserver", "thirdparty",
 		"mcpresource", "mcpresource/gosdk", "internal/admin", "internal/assembly", "internal/config",
@@ -153,7 +153,7 @@ var mayImport = map[string][]string{
 		"internal",
 	},
 	"internal/secrets": {},
-	// what an operator can do, without a wire: its faces are packages below it
+	// administrative operations without a wire format; its front ends are sub-packages
 	"internal/admin": {
 		"attempt", "audit", "audit/verify", "dcr", "keys", "metadata", "oauth", "policy", "storage", "thirdparty",
 		"trust", "internal",
@@ -209,13 +209,13 @@ var mayImport = map[string][]string{
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 
-// programs are run, and not imported.
+// programs are run and not imported.
 var programs = []string{"cmd", "test", "bench", "examples"}
 
-// assembly is where the parts are put together: it may import anything.
+// assembly assembles the parts, so it may import anything.
 var assembly = append([]string{testkit}, programs...)
 
-// testkit is what only tests import.
+// testkit is imported only by tests.
 const testkit = "internal/testkit"
 
 func assembles(path string) bool { return anyWithin(path, assembly) }
@@ -224,7 +224,7 @@ func anyWithin(path string, trees []string) bool {
 	return slices.ContainsFunc(trees, func(t string) bool { return within(path, t) })
 }
 
-// rowOf returns the tree of the import table that a package belongs to.
+// rowOf returns the tree of the import table that contains a package.
 func rowOf(path string) (tree string) {
 	for t := range mayImport {
 		if within(path, t) && len(t) > len(tree) {
@@ -234,7 +234,7 @@ func rowOf(path string) (tree string) {
 	return tree
 }
 
-// importTable checks every import of ours against the table.
+// importTable checks every import of our packages against the table.
 func importTable(m module) (bad []string) {
 	for _, p := range m.packages {
 		if assembles(p.path) || p.path == "" {
@@ -246,7 +246,7 @@ func importTable(m module) (bad []string) {
 			continue
 		}
 		for _, i := range p.ours {
-			// A tree may import itself, but storage not its own backends.
+			// A tree may import itself, but storage must not import its backends.
 			if rowOf(i) != row && !slices.Contains(mayImport[row], rowOf(i)) && !anyInternal(row, i) {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
@@ -255,12 +255,13 @@ func importTable(m module) (bad []string) {
 	return bad
 }
 
-// anyInternal reports whether row may import all of internal and i is there.
+// anyInternal reports whether row may import all of internal, and i is internal.
 func anyInternal(row, i string) bool {
 	return within(i, "internal") && slices.Contains(mayImport[row], "internal")
 }
 
-// storageBackends: only the assembly chooses a database, and the one call that is one.
+// storageBackends checks that only the assembly chooses a database, and mcpserver, which is an
+// assembly in one call.
 func storageBackends(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
@@ -272,7 +273,7 @@ func storageBackends(m module) (bad []string) {
 	return bad
 }
 
-// testkitInTests: what runs a database or plays an identity provider for tests is in no program.
+// testkitInTests checks that no program contains test databases or simulated identity providers.
 func testkitInTests(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
@@ -284,8 +285,8 @@ func testkitInTests(m module) (bad []string) {
 	return bad
 }
 
-// threeServers: authserver, dcr and thirdparty meet at small interfaces that the
-// consumer declares, so none reaches another, not even through a third package.
+// threeServers checks that authserver, dcr and thirdparty depend on each other only through small
+// interfaces declared by the consumer. None may reach another, not even through a third package.
 func threeServers(m module) (bad []string) {
 	three := []string{"authserver", "dcr", "thirdparty"}
 	for _, p := range m.packages {
@@ -301,7 +302,7 @@ func threeServers(m module) (bad []string) {
 	return bad
 }
 
-// What the author of a tool must never link, directly or not.
+// Packages that a tool author must never link, directly or indirectly.
 var (
 	heavy = []string{
 		modulePath + "/storage", modulePath + "/authserver", modulePath + "/web", modulePath + "/keys",
@@ -309,20 +310,20 @@ var (
 		modulePath + "/internal", modulePath + "/migrations", "github.com/ory", "github.com/jackc", "modernc.org",
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
-	// leaves are the internal packages that weigh nothing.
+	// leaves lists the internal packages without heavy dependencies.
 	leaves = []string{
 		modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors",
 		modulePath + "/internal/reference", modulePath + "/internal/stopping", proofs, documents,
 	}
-	// proofs and documents are the leaves that need go-jose, which mcpresource links as well.
+	// proofs and documents are the leaves that need go-jose, which mcpresource links anyway.
 	proofs    = modulePath + "/internal/dpop"
 	documents = modulePath + "/internal/foreign"
-	// light is what mcpresource may link besides the standard library.
+	// light lists the modules that mcpresource may link, besides the standard library.
 	light = []string{"github.com/go-jose/go-jose/v4", "golang.org/x/sync/singleflight"}
 )
 
-// lightResource: mcpresource is the standard library, go-jose, one small package of
-// golang.org/x and two of ours; an adapter adds its SDK and nothing of the server.
+// lightResource checks that mcpresource needs only the standard library, go-jose, one small package
+// of golang.org/x and our light packages. An adapter adds its SDK and nothing of the server.
 func lightResource(m module) (bad []string) {
 	for _, p := range m.packages {
 		if !within(p.path, "mcpresource") {
@@ -346,8 +347,8 @@ func lightResource(m module) (bad []string) {
 	return bad
 }
 
-// lightClient: mcpclient is the standard library, go-jose, the words of golang.org/x/oauth2 and a few
-// packages of ours.
+// lightClient checks that mcpclient needs only the standard library, go-jose, the types of
+// golang.org/x/oauth2 and some of our packages.
 func lightClient(m module) (bad []string) {
 	mayReach := append(slices.Clone(leaves), modulePath+"/internal/discovery")
 	mayImport := append(slices.Clone(light), "golang.org/x/oauth2")
@@ -369,8 +370,8 @@ func lightClient(m module) (bad []string) {
 	return bad
 }
 
-// apartFromSessions: what speaks to providers, and what judges by their answers, rests on no
-// store: it could not say whose session it is about.
+// apartFromSessions checks that the code that talks to providers, or decides by their responses,
+// has no store. It could not know whose session is concerned.
 func apartFromSessions(m module) (bad []string) {
 	kept := []string{
 		modulePath + "/storage", modulePath + "/session", modulePath + "/delegation", modulePath + "/audit",
@@ -386,9 +387,9 @@ func apartFromSessions(m module) (bad []string) {
 	return bad
 }
 
-// weightlessLeaves: what the light package may link of internal reaches nothing but the standard
-// library, each other, and where proofs are read go-jose and the vocabulary, not through another
-// package either.
+// weightlessLeaves checks that the internal packages that the light package may link reach only the
+// standard library and each other. Where proofs are read, they may also reach go-jose and the
+// vocabulary. Indirect imports count.
 func weightlessLeaves(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, dep := range p.reaches {
@@ -403,7 +404,7 @@ func weightlessLeaves(m module) (bad []string) {
 	return bad
 }
 
-// bytesAlone: what reads the body of a request sees the request in no other way.
+// bytesAlone checks that the reader of a request body sees nothing else of the request.
 func bytesAlone(m module) (bad []string) {
 	for _, p := range m.packages {
 		if p.path == "mcpresource/internal/message" && slices.Contains(p.reaches, "net/http") {
@@ -413,7 +414,7 @@ func bytesAlone(m module) (bad []string) {
 	return bad
 }
 
-// standardOnly: the vocabulary, the contracts and the pages need no library.
+// standardOnly checks that the vocabulary, the contracts and the pages need no library.
 func standardOnly(m module) (bad []string) {
 	plain := []string{"oauth", "metadata", "storage", "policy", "audit", "web", "migrations"}
 	for _, p := range m.packages {
@@ -424,7 +425,7 @@ func standardOnly(m module) (bad []string) {
 	return bad
 }
 
-// verifierAlone: who checks the audit log needs the hashes and signatures of x/mod, and nothing else.
+// verifierAlone checks that the audit log verifier needs only the hashes and signatures of x/mod.
 func verifierAlone(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.foreign {
@@ -436,7 +437,7 @@ func verifierAlone(m module) (bad []string) {
 	return bad
 }
 
-// owners says which trees may import a library; every other import of it is refused.
+// owners says which trees may import a library. Every other import of it is refused.
 var owners = map[string][]string{
 	"github.com/ory/fosite":           {"authserver/internal/shell"},
 	"github.com/landlock-lsm":         {"internal/sandbox"},
@@ -445,7 +446,7 @@ var owners = map[string][]string{
 	"github.com/jackc":                {"storage/postgres", "internal/testkit/pgtest"},
 	"github.com/gorilla/securecookie": {"session"},
 	"github.com/spf13/cobra":          {"cmd"},
-	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
+	"github.com/go-jose/go-jose/v3":   {}, // v4 does all our JOSE work; v3 belongs to fosite
 	"github.com/modelcontextprotocol": {
 		"mcpresource/gosdk", "internal/admin/adminmcp", "internal/demoserver", "internal/signin", "cmd", "test",
 		"bench", "examples",
@@ -457,14 +458,14 @@ var owners = map[string][]string{
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
 	"github.com/pquerna/otp":       {"internal/ways", "test"},
-	"github.com/redis":             {}, // what replicas share is in PostgreSQL
+	"github.com/redis":             {}, // replicas share state in PostgreSQL
 	"github.com/dgrijalva/jwt-go":  {},
 	"github.com/golang-jwt":        {},
 	"github.com/mattn/go-sqlite3":  {}, // needs cgo
 	"golang.org/x/text":            {"web/text"},
 	"golang.org/x/mod":             {"audit/verify", "internal/auditlog"},
 	"github.com/prometheus":        {"internal/metrics"},
-	// others begin their spans by internal/span
+	// others start spans with internal/span
 	"go.opentelemetry.io/otel": {"internal/span", "internal/traces", "mcpresource/otelmcp", "internal/testkit"},
 }
 
@@ -482,7 +483,7 @@ func libraryOwners(m module) (bad []string) {
 	return bad
 }
 
-// openExamples: an example shows packages that every program can import.
+// openExamples checks that examples import only packages that every program can import.
 func openExamples(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
@@ -494,7 +495,7 @@ func openExamples(m module) (bad []string) {
 	return bad
 }
 
-// noCgo: one static binary, cross-compiled.
+// noCgo checks for cgo, because the binary is static and cross-compiled.
 func noCgo(m module) (bad []string) {
 	for _, p := range m.packages {
 		if p.cgo {

@@ -14,19 +14,19 @@ import (
 	"unicode/utf8"
 )
 
-// proseColumns is the width at which the prose of documents wraps.
+// proseColumns is the line width of documents.
 const proseColumns = 100
 
-// contentsEntry is a line that is a link to a heading of its own page.
+// contentsEntry matches a line that is a link to a heading of the same page.
 var contentsEntry = regexp.MustCompile(`^ *\* \[[^\]]+\]\(#[^)]+\)$`)
 
-// TestProseWraps fails when a line of prose in a document is too long to be read beside code,
-// or to be compared in a review. A row of a table, a block of code, a heading, an entry of a table
-// of contents and a line that is one word, as a link is, cannot be wrapped.
+// TestProseWraps fails if a line of prose in a document is too long to read beside code, or to
+// compare in a review. Rows of tables, code blocks, headings, entries of a table of contents, and
+// lines of a single word, such as a link, cannot wrap.
 func TestProseWraps(t *testing.T) {
 	for page, text := range readTree(t).pages {
 		if strings.HasPrefix(page, "docs/reference/") {
-			continue // made from the code, whose texts wrap as its terminal has them
+			continue // generated from the code, whose texts wrap for a terminal
 		}
 		for _, finding := range longProse(text) {
 			t.Errorf("%s:%s", page, finding)
@@ -73,13 +73,13 @@ func longProse(text string) (bad []string) {
 const (
 	codeColumns = 120
 	tab         = 4
-	// wholeText is what counts of a long text: cut in two, it could not be searched for.
+	// wholeText is the counted part of a long text, which could not be searched for if it were
+	// split.
 	wholeText = 40
 )
 
-// TestCodeWraps fails when a line of code is longer than a window is wide. Of a long text in
-// quotes only the first columns count. Modules within this one are programs of others, or meant
-// to be copied.
+// TestCodeWraps fails if a line of code is wider than a window. Only the first columns of a long
+// quoted text count. Modules within this one belong to other programs, or are meant to be copied.
 func TestCodeWraps(t *testing.T) {
 	m := load(t)
 	for _, f := range m.files {

@@ -20,21 +20,21 @@ import (
 
 const modulePath = "github.com/mcp-authd/mcp-authd"
 
-// module is what the rules look at.
+// module is the input of the rules.
 type module struct {
 	gomod    string
 	packages []pkg
 	files    []file
 }
 
-// pkg is a package of this module, by its path inside the module; ours and foreign
-// are what its non-test files import.
+// pkg is a package of this module, by its path inside the module. ours and foreign are the imports
+// of its non-test files.
 type pkg struct {
 	path    string // "authserver", "storage/sqlite"
 	name    string
 	ours    []string // "oauth"
 	foreign []string // "github.com/ory/fosite"; not the standard library
-	reaches []string // whatever is linked with it, full import paths
+	reaches []string // all linked packages, as full import paths
 	cgo     bool
 }
 
@@ -53,8 +53,8 @@ func (f file) dir() string {
 	return ""
 }
 
-// load returns the module that this test belongs to. Packages that do not compile are
-// read all the same: their imports are still a fact.
+// load returns the module of this test. It includes packages that do not compile, because their
+// imports still count.
 func load(t *testing.T) module {
 	t.Helper()
 	m, err := readModule()
@@ -155,8 +155,8 @@ func within(path, tree string) bool {
 	return path == tree || strings.HasPrefix(path, tree+"/")
 }
 
-// standard reports whether an import path is the standard library's: no dot in its
-// first element.
+// standard reports whether an import path belongs to the standard library: its first element
+// contains no dot.
 func standard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".")

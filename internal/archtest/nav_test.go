@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// navigation is docs/nav.yaml: what the site of the manual shows, in its order.
+// navigation is docs/nav.yaml: the pages of the manual's site, in order.
 type navigation struct {
 	Roles []struct {
 		Title string   `yaml:"title"`
@@ -25,7 +25,7 @@ type navigation struct {
 	} `yaml:"sections"`
 }
 
-// TestNavigation: DL-05. The manual leads to each of its pages once.
+// TestNavigation checks that the manual links to each of its pages once (DL-05).
 func TestNavigation(t *testing.T) {
 	const docs = "../../docs"
 	text, err := os.ReadFile(docs + "/nav.yaml")
@@ -35,7 +35,7 @@ func TestNavigation(t *testing.T) {
 	var pages []string
 	err = fs.WalkDir(os.DirFS(docs), ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && path == "site" {
-			return fs.SkipDir // what makes the site, and no page of it
+			return fs.SkipDir // the source of the site, not a page
 		}
 		if strings.HasSuffix(path, ".md") {
 			pages = append(pages, path)
@@ -53,7 +53,7 @@ func TestNavigation(t *testing.T) {
 	}
 }
 
-// lost returns what is wrong with a navigation over these pages.
+// lost returns the errors of a navigation for these pages.
 func lost(text string, pages []string) (bad []string) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)

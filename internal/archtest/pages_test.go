@@ -11,11 +11,11 @@ import (
 	"testing/fstest"
 )
 
-// naming are the kinds of files that name pages.
+// naming lists the file types that name pages.
 var naming = []string{".go", ".yaml", ".txtar", ".json", ".sh", ".service", ".html", ".js", ".css"}
 
-// TestFilesNamePagesThatThereAre: DL-05: what the program prints, what is delivered with it and what comments say
-// leads to a page of the manual that there is, and to a heading that it has.
+// TestFilesNamePagesThatThereAre checks that pages of the manual and headings that programs print,
+// deliveries contain or comments name exist (DL-05).
 func TestFilesNamePagesThatThereAre(t *testing.T) {
 	tree, named := readTree(t), 0
 	for _, folder := range []string{
@@ -74,7 +74,7 @@ var (
 	pageOfSite = regexp.MustCompile(`https://mcp-authd\.github\.io/mcp-authd/([\w/.-]*)(?:#([\w-]+))?`)
 )
 
-// pagesNamed counts the pages that a text names, and returns those that there are not.
+// pagesNamed counts the pages that a text names, and returns those that do not exist.
 func (t tree) pagesNamed(text string) (named int, bad []string) {
 	look := func(file, anchor string) {
 		named++

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// sleeps lists the test code that may wait for time: how often in each file, and why it cannot wait for
-// an event. The list may only shrink; all other code uses internal/testkit/wait.
+// sleeps lists the test code that may wait for time: how often in each file, and why it cannot wait
+// for an event. The list may only shrink. All other code uses internal/testkit/wait.
 var sleeps = map[string]struct {
 	times int
 	why   string
@@ -35,8 +35,8 @@ func TestSleepsAreInFiles(t *testing.T) {
 	}
 }
 
-// eventsNotTime: a test that waits for time wastes it on a fast machine, and fails by chance on a slow
-// one.
+// eventsNotTime checks for waits, because a test that waits for time wastes it on a fast machine,
+// and fails by chance on a slow one.
 func eventsNotTime(m module) (bad []string) {
 	total := 0
 	for _, f := range m.files {
@@ -58,8 +58,9 @@ func eventsNotTime(m module) (bad []string) {
 	return bad
 }
 
-// waitsForTime counts statements that only wait for time: calls of time.Sleep, receives from time.After or
-// time.Tick outside a select, and selects with no other event. It does not follow timers in variables.
+// waitsForTime counts statements that only wait for time: calls of time.Sleep, receives from
+// time.After or time.Tick outside a select, and selects with no other event. It does not follow
+// timers in variables.
 func waitsForTime(f *ast.File) (n int) {
 	local := importedAs(f, "time")
 	calls := func(e ast.Node, names ...string) bool {

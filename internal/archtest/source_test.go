@@ -10,7 +10,8 @@ import (
 
 const maxLines = 400
 
-// shortFiles: a file is named for one thing of the protocol and can be read in one go.
+// shortFiles checks that a file can be read in one go. A file is named for one thing of the
+// protocol.
 func shortFiles(m module) (bad []string) {
 	for _, f := range m.files {
 		if !f.test() && !ast.IsGenerated(f.syntax) && f.lines > maxLines {
@@ -20,7 +21,8 @@ func shortFiles(m module) (bad []string) {
 	return bad
 }
 
-// namedPackages: a function without a home belongs to the type that it serves.
+// namedPackages refuses collective names, because a function without a home belongs to the type
+// that it serves.
 func namedPackages(m module) (bad []string) {
 	refused := []string{"util", "utils", "common", "helper", "helpers", "types", "models", "misc", "shared"}
 	for _, p := range m.packages {
@@ -32,7 +34,7 @@ func namedPackages(m module) (bad []string) {
 	return bad
 }
 
-// noInit: what happens at start is in main, in order, with its errors.
+// noInit refuses init functions, because main does everything at start, in order, with errors.
 func noInit(m module) (bad []string) {
 	for _, f := range m.files {
 		for _, d := range f.syntax.Decls {
@@ -44,7 +46,8 @@ func noInit(m module) (bad []string) {
 	return bad
 }
 
-// unitOfDurations: the JSON of a slog.Duration is a number of nanoseconds that does not say so.
+// unitOfDurations refuses slog.Duration, because its JSON is a number of nanoseconds without a
+// unit.
 func unitOfDurations(m module) (bad []string) {
 	for _, f := range m.files {
 		local := importedAs(f.syntax, "log/slog")
@@ -62,7 +65,7 @@ func unitOfDurations(m module) (bad []string) {
 	return bad
 }
 
-// noTestServer: net/http/httptest is for tests; a program speaks with itself by a call.
+// noTestServer refuses net/http/httptest outside tests. A program calls its own handlers directly.
 func noTestServer(m module) (bad []string) {
 	for _, f := range m.files {
 		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) &&
@@ -73,7 +76,7 @@ func noTestServer(m module) (bad []string) {
 	return bad
 }
 
-// noReplace: a replace directive breaks "go install ...@version".
+// noReplace checks go.mod, because a replace directive breaks "go install ...@version".
 func noReplace(m module) (bad []string) {
 	for line := range strings.Lines(m.gomod) {
 		code, _, _ := strings.Cut(line, "//")
@@ -84,8 +87,8 @@ func noReplace(m module) (bad []string) {
 	return bad
 }
 
-// hiddenFosite: fosite is how authserver works, not what it is; its types in an
-// exported signature would tie every embedding program to it.
+// hiddenFosite checks that authserver exports no types of fosite, which is an implementation
+// detail. They would tie every embedding program to it.
 func hiddenFosite(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || !within(f.dir(), "authserver") {
@@ -96,7 +99,7 @@ func hiddenFosite(m module) (bad []string) {
 	return bad
 }
 
-// hiddenInternal: what a public package exports, its users can name.
+// hiddenInternal checks that users of a public package can name everything that it exports.
 func hiddenInternal(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || isInternal(f.dir()) || anyWithin(f.dir(), programs) {
@@ -125,8 +128,7 @@ func ofModule(f *ast.File) (out []string) {
 	return out
 }
 
-// exposes returns what a file exports that names something of the packages that it knows under
-// the names local.
+// exposes returns the exports of a file that refer to packages imported under the names local.
 func exposes(f file, local []string) (bad []string) {
 	for name, expr := range exportedSurface(f.syntax) {
 		ast.Inspect(expr, func(n ast.Node) bool {
@@ -143,8 +145,8 @@ func exposes(f file, local []string) (bad []string) {
 	return bad
 }
 
-// behindHTTP: a request is parsed at the edge and its outcome written there, so what decides about
-// it can do neither.
+// behindHTTP checks that packages that decide about a request do not use HTTP. The edge parses the
+// request and writes the result.
 func behindHTTP(m module) (bad []string) {
 	behind := []string{
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
@@ -162,14 +164,14 @@ func behindHTTP(m module) (bad []string) {
 	return bad
 }
 
-// requests are what an HTTP client is made of.
+// requests lists the identifiers of an HTTP client.
 var requests = []string{
 	"Client", "DefaultClient", "DefaultTransport", "Get", "Head", "NewRequest", "NewRequestWithContext", "Post",
 	"PostForm", "RoundTripper", "Transport",
 }
 
-// spokenThroughProvider: sessions ask providers through package provider, whose transport
-// bounds where requests go and what comes back.
+// spokenThroughProvider checks that sessions call providers through package provider, whose
+// transport limits destinations and responses.
 func spokenThroughProvider(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || f.dir() != "thirdparty" {
@@ -191,14 +193,14 @@ func spokenThroughProvider(m module) (bad []string) {
 	return bad
 }
 
-// clockless are the trees in which time is judged by a clock that is handed in. The rest wires or
-// tests them.
+// clockless reports whether a path must use an injected clock. The other trees assemble or test
+// such code.
 func clockless(path string) bool {
 	return !anyWithin(path,
 		[]string{"cmd", "test", "bench", "examples", "internal/testkit", "internal/demoserver", "storage/storagetest"})
 }
 
-// ownClocks are the files that ask for the time themselves, with the reason.
+// ownClocks lists the files that read the time themselves, with the reason.
 var ownClocks = map[string]string{
 	"audit/deferred.go":                         "an event happens when it is recorded",
 	"authserver/connections.go":                 "deadlines of connections are the kernel's time",
@@ -220,8 +222,8 @@ var ownClocks = map[string]string{
 	"thirdparty/internal/provider/transport.go": "Retry-After counts from the answer that has just come",
 }
 
-// injectedClocks: a clock is a field, with time.Now as its default, so that tests set it and all
-// replicas judge by the clock of the store.
+// injectedClocks checks that a clock is a field with time.Now as default, so that tests can set it
+// and all replicas use the clock of the store.
 func injectedClocks(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || !clockless(f.dir()) || ownClocks[f.path] != "" {
@@ -246,7 +248,7 @@ func injectedClocks(m module) (bad []string) {
 	return bad
 }
 
-// importedAs returns the names under which a file imports packages of a tree.
+// importedAs returns a file's local names for imports of a tree.
 func importedAs(f *ast.File, tree string) (names []string) {
 	for _, i := range f.Imports {
 		path, err := strconv.Unquote(i.Path.Value)
@@ -262,9 +264,9 @@ func importedAs(f *ast.File, tree string) (names []string) {
 	return names
 }
 
-// exportedSurface returns the types in all that a user of the file's package can
-// see: signatures of exported functions and methods, exported types with their
-// exported fields, exported variables and constants by their types, or else their values.
+// exportedSurface returns the types in everything that users of the file's package can see. These
+// are the signatures of exported functions and methods, exported types with their exported fields,
+// and exported variables and constants by type, or else by value.
 func exportedSurface(f *ast.File) map[string]ast.Node {
 	out := map[string]ast.Node{}
 	for _, d := range f.Decls {
@@ -310,7 +312,7 @@ func surfaceOfSpec(s ast.Spec, out map[string]ast.Node) {
 	}
 }
 
-// receiver is the name of a method's type, "" for a function.
+// receiver returns the name of a method's type, or "" for a function.
 func receiver(d *ast.FuncDecl) string {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return ""

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// cefSeverities are those of OCSF on the scale of CEF, 0 to 10.
+// cefSeverities maps the severities of OCSF to CEF's scale of 0 to 10.
 var cefSeverities = map[Severity]string{Informational: "1", Low: "4", Medium: "6", High: "8"}
 
-// places are the keys that CEF has for fields of ours.
+// places lists the CEF keys for our fields.
 var places = []struct{ key, field string }{
 	{"suid", "user"}, {"suser", "user_name"}, {"outcome", "outcome"}, {"reason", "reason"}, {"request", "resource"},
 }
 
-// labelled are fields in the numbered texts of CEF, each with a label that says what it is.
+// labelled lists the fields that use the numbered texts of CEF, each with a label.
 var labelled = []struct{ field, label string }{
 	{"client_id", "client id"}, {"client_name", "client name"}, {"grant", "grant"}, {"scope", "scope"},
 	{"tool", "tool"},
 }
 
-// cef is an entry in CEF 0. A field for which CEF has no place has a key of its own, as its
-// specification names those of a vendor.
+// cef returns an entry in CEF 0. A field without a standard key gets a vendor key, as in the
+// specification.
 func cef(s Source, e Entry) []byte {
 	e = e.visible()
 	m, f := meaningOf(e), newFields(e)
@@ -73,8 +73,8 @@ var (
 	cefValue  = strings.NewReplacer(`\`, `\\`, "=", `\=`, "\r\n", `\n`, "\n", `\n`, "\r", `\r`)
 )
 
-// vendorKey is the key of a field of ours, such as McpauthdTokenId for token_id: those of a vendor begin
-// with its name, and have letters and digits alone.
+// vendorKey returns the key of our field, such as McpauthdTokenId for token_id. Vendor keys start
+// with the vendor's name, and contain only letters and digits.
 func vendorKey(field string) string {
 	var b strings.Builder
 	b.WriteString("Mcpauthd")

@@ -1,6 +1,5 @@
-// Package auditformat writes entries of the audit log as other programs read them: JSON, OCSF and CEF
-// (OB-06). A line is a pure function of an entry, so that the same entry has the same line whenever and
-// by whatever it is written.
+// Package auditformat writes audit log entries in formats for other programs: JSON, OCSF and CEF
+// (OB-06). A line is a pure function of an entry, so the same entry always has the same line.
 package auditformat
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// Format is how an entry is written.
+// Format is the format of an entry.
 type Format string
 
 // The formats.
@@ -23,10 +22,10 @@ const (
 	CEF  Format = "cef"  // Common Event Format
 )
 
-// Formats are all of them.
+// Formats lists all formats.
 var Formats = []Format{JSON, OCSF, CEF}
 
-// Parse returns the format of a name.
+// Parse returns the format with a name.
 func Parse(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats, f) {
 		return f, nil
@@ -34,13 +33,13 @@ func Parse(name string) (Format, error) {
 	return "", fmt.Errorf("%q is not one of json, ocsf, cef", name)
 }
 
-// Source is the server that has the log.
+// Source is the server of the log.
 type Source struct {
 	Issuer  string
 	Version string // of the program
 }
 
-// host is the issuer without its scheme, as logs are named.
+// host returns the issuer without its scheme, as in the names of logs.
 func (s Source) host() string {
 	if u, err := url.Parse(s.Issuer); err == nil && u.Host != "" {
 		return u.Host + strings.TrimSuffix(u.Path, "/")
@@ -48,15 +47,15 @@ func (s Source) host() string {
 	return s.Issuer
 }
 
-// Entry is an entry of the log at its place.
+// Entry is an entry of the log with its index.
 type Entry struct {
 	verify.Entry
 	Index    int64
 	Leaf     verify.Hash
-	Unproven string // why the entry is not proven, as far as it was looked at
+	Unproven string // why the entry is not proven, if it was checked
 }
 
-// Read reads the leaf of an entry.
+// Read parses the leaf of an entry.
 func Read(index int64, leaf []byte) (Entry, error) {
 	e, err := verify.ParseEntry(leaf)
 	if err != nil {
@@ -65,7 +64,7 @@ func Read(index int64, leaf []byte) (Entry, error) {
 	return Entry{Entry: e, Index: index, Leaf: verify.LeafHash(leaf)}, nil
 }
 
-// Line is an entry on one line, without its end. It has no line end within.
+// Line returns an entry as one line, without its line end. It contains no line ends.
 func (f Format) Line(s Source, e Entry) []byte {
 	switch f {
 	case OCSF:
@@ -77,7 +76,7 @@ func (f Format) Line(s Source, e Entry) []byte {
 	}
 }
 
-// oneLine is a value as JSON. All values here can be written.
+// oneLine returns a value as JSON. All values here can be encoded.
 func oneLine(v any) []byte {
 	var b strings.Builder
 	out := json.NewEncoder(&b)
@@ -88,7 +87,7 @@ func oneLine(v any) []byte {
 	return inASCII([]byte(strings.TrimSuffix(b.String(), "\n")))
 }
 
-// fields are those of an entry, of which it is known which have been written.
+// fields tracks which fields of an entry have been written.
 type fields struct {
 	all  map[string]string
 	left map[string]string
@@ -105,7 +104,7 @@ func newFields(e Entry) *fields {
 	return f
 }
 
-// take is a field that has a place of its own.
+// take returns a field that has its own place, and marks it as written.
 func (f *fields) take(name string) string {
 	delete(f.left, name)
 	return f.all[name]

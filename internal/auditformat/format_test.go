@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 var source = Source{Issuer: "https://auth.example.com", Version: "v1.2.3"}
 
-// entries are one of each class, and what is hard to write.
+// entries returns an entry of each class, and some that are hard to encode.
 func entries(t *testing.T) (out []Entry) {
 	t.Helper()
 	alice := map[string]string{
@@ -75,7 +75,7 @@ func entries(t *testing.T) (out []Entry) {
 	return out
 }
 
-// TestGolden: OB-06: what is written of an entry is that of the golden files, whatever writes it.
+// TestGolden checks the lines of entries against the golden files (OB-06).
 func TestGolden(t *testing.T) {
 	for _, f := range Formats {
 		var got []byte
@@ -108,7 +108,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOut: OB-06: each field of an entry is in each of its lines.
+// TestNothingIsLeftOut checks that each field of an entry is in each of its lines (OB-06).
 func TestNothingIsLeftOut(t *testing.T) {
 	fields := map[string]string{"reason": "X-reason", "outcome": "X-outcome", "scope": "X-scope"}
 	for _, name := range audittest.Read(t).Fields {
@@ -131,7 +131,8 @@ func TestNothingIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestMeanings: OB-06: each event that the log keeps has words in OCSF and CEF, and no other.
+// TestMeanings checks that exactly the events that the log keeps have an OCSF and CEF description
+// (OB-06).
 func TestMeanings(t *testing.T) {
 	var kept []string
 	for event := range audittest.Read(t).Events {
@@ -150,13 +151,14 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// required are the members that OCSF 1.6 demands of the classes, beside those of every event.
+// required lists the members that OCSF 1.6 demands of the classes, beyond those of every event.
 var required = map[class][]string{
 	baseEvent: nil, accountChange: {"user"}, authentication: {"user", "service"}, entities: {"entity"},
 	userAccess: {"user", "privileges"}, apiActivity: {"actor", "api", "src_endpoint"},
 }
 
-// TestRequired: OB-06: an event has what OCSF demands of its class, also of an entry that says nothing.
+// TestRequired checks that an event has the members that OCSF demands of its class, even if the
+// entry is empty (OB-06).
 func TestRequired(t *testing.T) {
 	for event, m := range meanings {
 		e, err := Read(1, verify.Entry{Event: event}.Leaf())

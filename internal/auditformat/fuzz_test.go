@@ -10,11 +10,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// cefHead is what comes before the extension: seven parts, in which a bar or a backslash is escaped.
+// cefHead matches the part before the extension: seven fields with escaped bars and backslashes.
 var cefHead = regexp.MustCompile(`^CEF:0(?:\|(?:[^|\\]|\\.)*){6}\|rt=-?[0-9]+ externalId=7 `)
 
-// FuzzLine: OB-06: whatever callers have chosen stands in its place of one line, and begins no other
-// line, part or key.
+// FuzzLine checks that text chosen by callers stays in its place on one line, and starts no other
+// line, part or key (OB-06).
 func FuzzLine(f *testing.F) {
 	f.Add("login.succeeded", "user_name", "alice")
 	f.Add("a|b\\", "reason", "x\r\ncs1=usr_2 \\\x00\u2028")
@@ -49,7 +49,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// known are the keys of CEF that are ours to write.
+// known lists the CEF keys that we write.
 var known = map[string]bool{
 	"rt": true, "externalId": true, "dvchost": true, "outcome": true, "suid": true, "suser": true, "reason": true,
 	"request": true, "src": true, "c6a2": true, "c6a2Label": true, "cs1": true, "cs1Label": true, "cs2": true,

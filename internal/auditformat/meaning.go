@@ -19,10 +19,10 @@ const (
 	apiActivity    class = 6003
 )
 
-// other is the activity of an event for which its class has none.
+// other is the activity of an event without an activity in its class.
 const other = 99
 
-// Severity is how much an event matters, on the scale of OCSF.
+// Severity says how important an event is, on the scale of OCSF.
 type Severity int
 
 // The severities.
@@ -33,22 +33,22 @@ const (
 	High          Severity = 4
 )
 
-// meaning is what an event is in the words of others.
+// meaning describes an event in the terms of other systems.
 type meaning struct {
 	class    class
 	activity int
 	title    string
 	severity Severity
 	failed   bool
-	entity   string // what is managed, of entities
+	entity   string // the managed object, for entities
 }
 
-// did is something that was done, or was asked for.
+// did returns the meaning of an action or request.
 func did(c class, activity int, title string) meaning {
 	return meaning{class: c, activity: activity, title: title, severity: Informational}
 }
 
-// to is about an entity.
+// to returns a meaning about an entity.
 func to(entity string, activity int, title string) meaning {
 	m := did(entities, activity, title)
 	m.entity = entity
@@ -65,7 +65,7 @@ func (m meaning) failing(s Severity) meaning {
 	return m.at(s)
 }
 
-// meanings are those of all events that the log keeps.
+// meanings maps each event that the log keeps to its meaning.
 var meanings = map[string]meaning{
 	audit.LoginSucceeded:   did(authentication, 1, "Signed in"),
 	audit.LoginFailed:      did(authentication, 1, "Sign-in failed").failing(Low),
@@ -158,7 +158,7 @@ var meanings = map[string]meaning{
 // Events returns the names of all events that the log keeps, sorted.
 func Events() []string { return slices.Sorted(maps.Keys(meanings)) }
 
-// whats say more of an event by its field "what".
+// whats refines the activity of an event by its field "what".
 var whats = map[string]map[string]int{
 	audit.UserChanged:        {"password": 4, "disabled": 5, "enabled": 2},
 	audit.ApplicationChanged: {"deleted": 4},
@@ -172,7 +172,7 @@ var whats = map[string]map[string]int{
 	},
 }
 
-// meaningOf is what an entry means. Of an event of a later version only its name is known.
+// meaningOf returns the meaning of an entry. Only the name of an event of a later version is known.
 func meaningOf(e Entry) meaning {
 	m, ok := meanings[e.Event]
 	if !ok {
@@ -187,5 +187,5 @@ func meaningOf(e Entry) meaning {
 	return m
 }
 
-// Severity is how much the event of an entry matters.
+// Severity returns how important the event of an entry is.
 func (e Entry) Severity() Severity { return meaningOf(e).severity }

@@ -10,7 +10,7 @@ const (
 	product     = "mcp-authd"
 )
 
-// event is an event of OCSF, of any class: those that a class does not have are left out.
+// event is an event of OCSF, of any class. Members that a class does not have are omitted.
 type event struct {
 	ActivityID   int    `json:"activity_id"`
 	ActivityName string `json:"activity_name"`
@@ -107,14 +107,14 @@ type endpoint struct {
 	Name string `json:"svc_name,omitempty"`
 }
 
-// fingerprint is a hash. The algorithm of leaves is SHA-256.
+// fingerprint is a hash. Leaves use SHA-256.
 type fingerprint struct {
 	AlgorithmID int    `json:"algorithm_id"`
 	Algorithm   string `json:"algorithm"`
 	Value       string `json:"value"`
 }
 
-// ocsf is an entry as an event of OCSF.
+// ocsf returns an entry as an event of OCSF.
 func ocsf(s Source, e Entry) event {
 	e = e.visible()
 	m, f := meaningOf(e), newFields(e)
@@ -137,7 +137,7 @@ func ocsf(s Source, e Entry) event {
 	out.people(m, f)
 	out.things(s, m, f)
 	switch {
-	case m.class == baseEvent: // which has no such member
+	case m.class == baseEvent: // has no such member
 	case f.all["remote"] != "":
 		out.SrcEndpoint = &endpoint{IP: f.take("remote")}
 	case m.class == apiActivity:
@@ -147,7 +147,7 @@ func ocsf(s Source, e Entry) event {
 	return out
 }
 
-// people are who did it, and to whom.
+// people sets the actor and the affected user.
 func (out *event) people(m meaning, f *fields) {
 	person := &user{UID: f.take("user"), Name: f.take("user_name"), TypeID: 1, Type: "User"}
 	app, grant := named{f.take("client_id"), f.take("client_name")}, f.take("grant")
@@ -161,14 +161,14 @@ func (out *event) people(m meaning, f *fields) {
 	if f.all["by"] == "operator" {
 		who.User = &user{Name: f.take("by"), TypeID: 2, Type: "Admin"}
 		if m.class == entities || m.class == apiActivity {
-			f.give("user", "user_name") // they are about no person
+			f.give("user", "user_name") // not about a user
 		}
 	}
 	if who != (actor{}) && m.class != baseEvent {
 		out.Actor = &who
 	}
 	switch m.class {
-	case accountChange, authentication, userAccess: // they are about somebody
+	case accountChange, authentication, userAccess: // these are about a user
 		switch {
 		case person != nil:
 			out.User = person
@@ -186,7 +186,7 @@ func (out *event) people(m meaning, f *fields) {
 	}
 }
 
-// things are what it was done with.
+// things sets the objects of the event.
 func (out *event) things(s Source, m meaning, f *fields) {
 	switch m.class {
 	case authentication:
@@ -199,7 +199,7 @@ func (out *event) things(s Source, m meaning, f *fields) {
 	case userAccess:
 		out.Privileges = strings.Fields(f.take("scope"))
 		if len(out.Privileges) == 0 {
-			out.Privileges = []string{"*"} // OCSF demands some, and the entry names none: all that there are
+			out.Privileges = []string{"*"} // OCSF requires one, and the entry names none, so it means all
 		}
 	case apiActivity:
 		out.API = &api{Operation: "tools/call " + f.take("tool"), Response: &outcome{Message: f.take("outcome")}}
@@ -213,7 +213,7 @@ func (out *event) things(s Source, m meaning, f *fields) {
 	}
 }
 
-// managed is the entity that is changed.
+// managed returns the changed entity.
 func managed(m meaning, f *fields) *entity {
 	out := &entity{TypeID: other, Type: m.entity}
 	switch m.entity {
@@ -236,7 +236,7 @@ func managed(m meaning, f *fields) *entity {
 	return out
 }
 
-// give has fields stay among those without a place.
+// give puts fields back among those without a place.
 func (f *fields) give(names ...string) {
 	for _, name := range names {
 		if value := f.all[name]; value != "" {
@@ -249,7 +249,7 @@ func activityName(m meaning) string {
 	if name := activities[m.class][m.activity]; name != "" {
 		return name
 	}
-	return m.title // of activity 99 it is the source's own
+	return m.title // for activity 99, our own name
 }
 
 var (

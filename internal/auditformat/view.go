@@ -22,7 +22,7 @@ type View struct {
 	Fields   map[string]string `json:"fields"`
 }
 
-// ViewOf is an entry as JSON has it.
+// ViewOf returns an entry for JSON.
 func ViewOf(e Entry) View {
 	f := e.Fields
 	return View{

@@ -10,12 +10,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// hidden reports characters that cannot be seen, or change how those beside them are shown: on the screen of
-// a SIEM, or in a terminal, an entry with them could be read as another one.
+// hidden reports whether a character is invisible, or changes how its neighbors are shown. On the
+// screen of a SIEM or in a terminal, an entry with such characters could be misread.
 func hidden(r rune) bool { return label.Invisible(r) || unicode.In(r, unicode.Zl, unicode.Zp) }
 
-// Visible is text in which characters that cannot be seen are named, such as [U+202E]. Line ends stay: each
-// format has its own way to write them.
+// Visible returns text with invisible characters replaced by names such as [U+202E]. Line ends
+// stay, because each format encodes them in its own way.
 func Visible(s string) string {
 	if strings.IndexFunc(s, hidden) < 0 {
 		return s
@@ -31,7 +31,8 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// visible is an entry with what others have chosen as people are to see it. Its hash is still that of the leaf.
+// visible returns an entry with the texts of others made visible. Its hash is still that of the
+// leaf.
 func (e Entry) visible() Entry {
 	fields := make(map[string]string, len(e.Fields))
 	for name, value := range e.Fields {
@@ -41,8 +42,8 @@ func (e Entry) visible() Entry {
 	return e
 }
 
-// inASCII writes the hidden characters of JSON, which are within its texts, as its escapes: who reads it gets
-// them as they were.
+// inASCII replaces the hidden characters in JSON texts with JSON escapes, so that a parser gets
+// them unchanged.
 func inASCII(json []byte) []byte {
 	if bytes.IndexFunc(json, hidden) < 0 {
 		return json

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// TestHidden: OB-06: characters that turn text around, or cannot be seen, are named in what a SIEM shows. JSON
-// has them as they are, by its escapes: no line has one itself.
+// TestHidden checks that characters that are invisible or change the direction of text are shown by
+// name (OB-06). JSON contains them only as escapes, so no line contains one itself.
 func TestHidden(t *testing.T) {
 	const name, field = "al\u202Eice\u2066\u200B\u009B\u2028\u061C\U000E0041\t.", "od\u202Ed"
 	const want = "al[U+202E]ice[U+2066][U+200B][U+009B][U+2028][U+061C][U+E0041][U+0009]."

@@ -14,23 +14,23 @@ import (
 
 const (
 	batchSize    = 256
-	pollEvery    = time.Second // for entries, by the replica that delivers
+	pollEvery    = time.Second // for entries, by the delivering replica
 	standBy      = 5 * time.Second
 	deliverTime  = 20 * time.Second
 	storeTimeout = 5 * time.Second
-	// held is for how long a replica has a sink, which it prolongs in time: longer than it takes to
-	// deliver and to keep that.
+	// held is the lease of a replica on a destination, which it renews in time. It is longer than
+	// delivering a batch and recording that takes.
 	held      = time.Minute
 	prolong   = held - deliverTime - 3*storeTimeout
-	firstWait = time.Second // after a failure, doubled with each, up to
+	firstWait = time.Second // after a failure; doubled each time, up to lastWait
 	lastWait  = 2 * time.Minute
 	tellEvery = 10 * time.Minute
-	// finishTime is how long the end of the server waits for what is in the log by then.
+	// finishTime is how long a stopping server waits for the entries in the log.
 	finishTime = 3 * time.Second
 	maxFailed  = 300
 )
 
-// Open has sinks that are new begin with what is recorded from now on. Run does so as well, but later.
+// Open makes new destinations start with the entries from now on. Run also does so, but later.
 func (d *Deliverer) Open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -42,8 +42,8 @@ func (d *Deliverer) Open(ctx context.Context) error {
 	return nil
 }
 
-// Run delivers until ctx ends, and then, for some seconds, what is in the log by then. Each sink has a
-// loop of its own, so that none waits for another.
+// Run delivers until ctx ends, and then tries for some seconds to deliver the entries in the log.
+// Each destination has its own loop, so none waits for another.
 func (d *Deliverer) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	for _, l := range d.lines {
@@ -52,16 +52,16 @@ func (d *Deliverer) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// line is one sink and its place in the log.
+// line is one log destination and its position in the log.
 type line struct {
 	d    *Deliverer
 	name string
 	to   Sink
 
-	until time.Time          // this process has the sink; zero: it has not
-	at    *storage.AuditSink // nil: unknown
+	until time.Time          // end of the lease; zero without a lease
+	at    *storage.AuditSink // nil if unknown
 	wait  time.Duration      // after the next failure
-	told  time.Time          // when a failure was last logged; zero: it works
+	told  time.Time          // when a failure was last logged; zero after a success
 }
 
 func (l *line) run(ctx context.Context) {
@@ -90,8 +90,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// step delivers some entries if there are any, and returns how long to wait for the next step: 0 when
-// there may be more.
+// step delivers entries, if any, and returns how long to wait for the next step: 0 if there may be
+// more.
 func (l *line) step(ctx context.Context) time.Duration {
 	if ok, err := l.have(ctx); err != nil {
 		return l.failed(ctx, "the store does not say who delivers to an audit sink", err)
@@ -129,14 +129,14 @@ func (l *line) step(ctx context.Context) time.Duration {
 	return 0
 }
 
-// have reports whether this process may deliver to the sink. Of all replicas, one may.
+// have reports whether this process may deliver to the destination. Only one replica may.
 func (l *line) have(ctx context.Context) (bool, error) {
 	now := l.d.o.Now()
 	if l.until.Sub(now) > prolong {
 		return true, nil
 	}
 	if !l.until.After(now) {
-		l.at = nil // another may have had it meanwhile
+		l.at = nil // another replica may have delivered since
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func (l *line) have(ctx context.Context) (bool, error) {
 
 func (l *line) task() string { return "audit sink " + l.name }
 
-// leave lets another replica go on at once.
+// leave lets another replica continue at once.
 func (l *line) leave(ctx context.Context) {
 	if l.until.IsZero() {
 		return
@@ -165,15 +165,15 @@ func (l *line) leave(ctx context.Context) {
 	l.until = time.Time{}
 }
 
-// batch are the entries that follow, up to an index.
+// batch holds the next entries, up to an index.
 type batch struct {
 	entries []auditformat.Entry
 	below   int64
-	lost    int64 // that are not there, or that cannot be read
-	whole   bool  // nothing follows yet
+	lost    int64 // missing or unreadable entries
+	whole   bool  // no more entries yet
 }
 
-// next reads what follows in the log.
+// next reads the next entries of the log.
 func (l *line) next(ctx context.Context) (b batch, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -208,7 +208,7 @@ func (l *line) next(ctx context.Context) (b batch, err error) {
 	return b, nil
 }
 
-// move keeps that the sink has a batch.
+// move records that the destination has a batch.
 func (l *line) move(ctx context.Context, b batch) error {
 	to := *l.at
 	to.Next, to.Lost, to.Failed = b.below, to.Lost+b.lost, ""
@@ -219,7 +219,8 @@ func (l *line) move(ctx context.Context, b batch) error {
 	return l.keep(ctx, to)
 }
 
-// keep stores what has become of the sink, also while the server ends: what was delivered was delivered.
+// keep stores the state of the destination, even while the server stops, because delivered entries
+// were delivered.
 func (l *line) keep(ctx context.Context, to storage.AuditSink) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -231,10 +232,10 @@ func (l *line) keep(ctx context.Context, to storage.AuditSink) error {
 	return nil
 }
 
-// refused is what follows when a receiver did not take a batch.
+// refused handles a batch that the receiver did not accept.
 func (l *line) refused(ctx context.Context, err error) time.Duration {
 	if ctx.Err() != nil {
-		return pollEvery // the server ends
+		return pollEvery // the server stops
 	}
 	text := strings.ToValidUTF8(strings.ReplaceAll(err.Error(), "\x00", ""), "\uFFFD")
 	if len(text) > maxFailed {
@@ -250,7 +251,7 @@ func (l *line) refused(ctx context.Context, err error) time.Duration {
 	return l.failed(ctx, "an audit sink does not take entries: they wait in the log", err)
 }
 
-// failed logs an error from time to time, and returns how long to wait.
+// failed logs an error at intervals, and returns how long to wait.
 func (l *line) failed(ctx context.Context, what string, err error) time.Duration {
 	if ctx.Err() != nil {
 		return pollEvery
@@ -264,7 +265,7 @@ func (l *line) failed(ctx context.Context, what string, err error) time.Duration
 	return pause
 }
 
-// works notes that a batch was taken.
+// works notes that a batch was accepted.
 func (l *line) works(ctx context.Context) {
 	if !l.told.IsZero() {
 		l.d.o.Log.InfoContext(ctx, "an audit sink takes entries again", "sink", l.name)

@@ -35,7 +35,7 @@ func (r *rig) append(n int) {
 	r.appendLeaf(e.Leaf(), n)
 }
 
-// appendLeaf adds n entries of a leaf to the log.
+// appendLeaf adds n entries with the same leaf to the log.
 func (r *rig) appendLeaf(leaf []byte, n int) {
 	r.t.Helper()
 	err := r.Store.AppendAudit(r.t.Context(), "", -1, func(end storage.AuditEnd) (storage.AuditAppend, error) {
@@ -52,9 +52,9 @@ func (r *rig) appendLeaf(leaf []byte, n int) {
 	}
 }
 
-// receiver is another system: it has what it was given, and refuses when it is told to.
+// receiver collects entries, and returns refuses if it is set.
 type receiver struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	got     []int64
 	refuses error
 }
@@ -85,7 +85,7 @@ func (k *receiver) has() []int64 {
 	return slices.Clone(k.got)
 }
 
-// replica delivers to a receiver, as one of several servers may.
+// replica returns a deliverer to a receiver, as one of several servers.
 func (r *rig) replica(k Sink) *line {
 	r.t.Helper()
 	d, err := New(Options{Store: r.Store, Now: r.Now, Log: slog.New(slog.NewTextHandler(r.Log, nil))})

@@ -17,21 +17,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 )
 
-// Rotation is a file and when it is replaced.
+// Rotation configures a file and its replacement.
 type Rotation struct {
 	Path string
-	// MaxSize in bytes is how long it grows; Every how long it is written to, by periods that begin at
-	// midnight UTC or divide the day; 0: without end.
+	// MaxSize limits the file, in bytes. Every limits its period, aligned to midnight UTC or
+	// dividing the day. 0 means no limit.
 	MaxSize int64
 	Every   time.Duration
-	// Keep is how many replaced ones are left; 0: all.
+	// Keep is the number of replaced files to keep; 0 for all.
 	Keep int
 }
 
-// stamp is what the name of a replaced file ends with.
+// stamp is the suffix of a replaced file.
 const stamp = "20060102T150405.000Z"
 
-// file appends lines to a file. It is opened for each batch, so that another program may move it away.
+// file appends lines to a file. It opens the file for each batch, so that another program may move
+// it.
 type file struct {
 	writer
 	Rotation
@@ -40,8 +41,8 @@ type file struct {
 
 func newFile(w writer, r Rotation, now func() time.Time) *file { return &file{w, r, now} }
 
-// Deliver implements Sink. The lines are on the disk when it returns; when they do not fit, none of them
-// is there.
+// Deliver implements Sink. When it returns, the lines are on disk. If they do not fit, it writes
+// none of them.
 func (f *file) Deliver(_ context.Context, batch []auditformat.Entry) error {
 	lines := f.lines(batch)
 	if err := f.rotate(int64(len(lines))); err != nil {
@@ -54,7 +55,8 @@ func (f *file) Deliver(_ context.Context, batch []auditformat.Entry) error {
 	return errors.Join(appendLines(out, lines), out.Close())
 }
 
-// appendLines writes lines at the end of a file, in place of a line that the end of a process has torn.
+// appendLines writes lines at the end of a file. It overwrites a partial last line, left by a
+// killed process.
 func appendLines(out *os.File, lines []byte) error {
 	end, err := lastLine(out)
 	if err != nil {
@@ -66,16 +68,16 @@ func appendLines(out *os.File, lines []byte) error {
 	if _, err = out.WriteAt(lines, end); err == nil {
 		err = out.Sync()
 	}
-	if err != nil { // the disk is full: half a line would be none
+	if err != nil { // the disk is full: remove partial lines
 		return errors.Join(err, out.Truncate(end))
 	}
 	return nil
 }
 
-// maxLine is longer than a line can be.
+// maxLine exceeds the length of any line.
 const maxLine = 1 << 20
 
-// lastLine is where the last line of a file ends.
+// lastLine returns the offset of the end of the last line.
 func lastLine(in *os.File) (int64, error) {
 	size, err := in.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
@@ -93,7 +95,7 @@ func lastLine(in *os.File) (int64, error) {
 	return from + int64(end) + 1, nil
 }
 
-// rotate moves the file away when it is too long for so many bytes more, or of another period.
+// rotate moves the file if it would become too long, or if it belongs to another period.
 func (f *file) rotate(more int64) error {
 	info, err := os.Stat(f.Path)
 	switch {
@@ -122,7 +124,7 @@ func (f *file) rotate(more int64) error {
 	return f.remove()
 }
 
-// remove removes the oldest of the replaced files.
+// remove deletes the oldest replaced files.
 func (f *file) remove() error {
 	if f.Keep == 0 {
 		return nil
@@ -139,7 +141,7 @@ func (f *file) remove() error {
 	return nil
 }
 
-// replaced are the names of the replaced files, the oldest first.
+// replaced returns the names of the replaced files, oldest first.
 func (f *file) replaced() (out []string, err error) {
 	all, err := os.ReadDir(filepath.Dir(f.Path))
 	if err != nil {

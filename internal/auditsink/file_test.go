@@ -145,7 +145,8 @@ func TestFile(t *testing.T) {
 	})
 }
 
-// TestStream: OB-06: a stream gets lines; one that nothing reads is given up, and holds up no other sink.
+// TestStream checks that a stream gets lines, and that an unread stream times out and blocks no
+// other destination (OB-06).
 func TestStream(t *testing.T) {
 	var out bytes.Buffer
 	s := newStream(asJSON, &out)
@@ -164,7 +165,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestKinds: OB-06: a sink of each kind can be made, and of no other.
+// TestKinds checks that a destination of each known kind can be created (OB-06).
 func TestKinds(t *testing.T) {
 	o := Options{Log: slog.New(slog.DiscardHandler), Now: time.Now, Stdout: io.Discard}
 	for _, k := range Kinds {

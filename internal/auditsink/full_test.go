@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestFullDisk: OB-06: on a full disk a file has whole lines alone, what did not fit comes again, and it
-// goes on when there is room. It runs itself again where it may mount a small file system.
+// TestFullDisk checks that, on a full disk, a file contains only whole lines, and that delivery
+// repeats the rest and continues once there is room (OB-06). The test runs itself again where it
+// may mount a small file system.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("MCP_AUTHD_FULL_DISK"); dir != "" {
 		fullDisk(t, dir)

@@ -15,22 +15,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 )
 
-// Endpoint is a server that is posted to.
+// Endpoint is a server that receives POST requests.
 type Endpoint struct {
 	URL     string
-	Headers http.Header    // that go with each request
-	Secret  string         // signs what is posted to a webhook; "": nothing does
-	Roots   *x509.CertPool // by which it is known; nil: the system's
-	// Networks are private ones in which it may be; Local says that it is on this machine.
+	Headers http.Header    // added to each request
+	Secret  string         // signs posts to a webhook; "" for no signature
+	Roots   *x509.CertPool // its certificate authorities; nil for the system's
+	// Networks lists private networks that may contain it. Local permits this machine.
 	Networks []netip.Prefix
 	Local    bool
 }
 
 const (
 	postTime = 10 * time.Second
-	// maxBody bounds a request in bytes, but for a single entry that is longer.
+	// maxBody limits a request, in bytes. A single longer entry is sent alone.
 	maxBody = 512 << 10
-	// maxAnswer bounds what is read of an answer.
+	// maxAnswer limits how much of a response is read.
 	maxAnswer = 4 << 10
 )
 
@@ -40,8 +40,8 @@ func (e Endpoint) client() *safehttp.Client {
 	})
 }
 
-// post posts a body, and returns the answer of a server that has taken it. Its errors do not have the
-// URL, which may hold a secret.
+// post posts a body, and returns the response if the server accepts it. Its errors omit the URL,
+// which may contain a secret.
 func (e Endpoint) post(ctx context.Context, c *safehttp.Client, h http.Header, body []byte) ([]byte, error) {
 	all := e.Headers.Clone()
 	if all == nil {
@@ -63,7 +63,7 @@ func (e Endpoint) post(ctx context.Context, c *safehttp.Client, h http.Header, b
 	return answer, nil
 }
 
-// webhook posts lines, signed.
+// webhook posts signed lines.
 type webhook struct {
 	writer
 	Endpoint

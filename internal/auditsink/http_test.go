@@ -29,10 +29,10 @@ type taken struct {
 	body   string
 }
 
-// httpReceiver keeps requests, and answers as it is told.
+// httpReceiver records requests, and answers with status and answer.
 type httpReceiver struct {
 	*httptest.Server
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	requests []taken
 	status   int
 	answer   []byte
@@ -233,7 +233,7 @@ func TestOTLP(t *testing.T) {
 	})
 }
 
-// TestCertificates: OB-06: a file without certificates is an error when the server starts.
+// TestCertificates checks that a file without certificates is an error at start (OB-06).
 func TestCertificates(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(file, []byte("none"), 0o600); err != nil {

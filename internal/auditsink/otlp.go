@@ -28,16 +28,16 @@ type otlp struct {
 
 func newOTLP(w writer, e Endpoint, now func() time.Time) *otlp { return &otlp{w, e, e.client(), now} }
 
-// scope names what has made the records.
+// scope is the instrumentation scope of the records.
 const scope = "mcp-authd/audit"
 
-// conventional are the names that OpenTelemetry has for fields of ours.
+// conventional maps our fields to OpenTelemetry names.
 var conventional = map[string]string{
 	"user": "user.id", "user_name": "user.name", "remote": "client.address", "tool": "gen_ai.tool.name",
 	"user_agent": "user_agent.original", "error": "error.type",
 }
 
-// numbers are severities in the data model of logs.
+// numbers maps severities to the log data model.
 var numbers = map[auditformat.Severity]struct {
 	number logs.SeverityNumber
 	text   string
@@ -54,7 +54,7 @@ func (o *otlp) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 	for i, e := range batch {
 		records[i] = o.record(e)
 	}
-	// It has the wire form of the request of LogsService.Export, whose package brings gRPC along.
+	// It has the wire form of a LogsService.Export request, whose package would add gRPC.
 	body, err := proto.Marshal(&logs.LogsData{ResourceLogs: []*logs.ResourceLogs{{
 		Resource: &resource.Resource{Attributes: []*common.KeyValue{
 			attribute("service.name", "mcp-authd"), attribute("service.version", o.source.Version),
@@ -74,7 +74,7 @@ func (o *otlp) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 	return partial(answer, len(batch))
 }
 
-// record is an entry as a log record: its line as the body, and its fields as attributes.
+// record returns an entry as a log record: its line as the body, and its fields as attributes.
 func (o *otlp) record(e auditformat.Entry) *logs.LogRecord {
 	level := numbers[e.Severity()]
 	r := &logs.LogRecord{
@@ -109,8 +109,8 @@ func text(s string) *common.AnyValue {
 	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: s}}
 }
 
-// partial reads ExportLogsServiceResponse: a collector that refuses records for good says how many, and
-// must not get them again.
+// partial parses ExportLogsServiceResponse. A collector that permanently refuses records says how
+// many, and must not get them again.
 func partial(answer []byte, sent int) error {
 	var refused uint64
 	var why string
@@ -133,8 +133,8 @@ func partial(answer []byte, sent int) error {
 	return &refusedError{entries: int64(min(refused, uint64(sent))), why: fmt.Sprintf("%.200q", why)}
 }
 
-// members are the members of a message, by number: those of a number without their tag, and those of
-// a text or a message without their length.
+// members returns the members of a message by number. The values have no tag, and texts and
+// messages have no length.
 func members(message []byte) func(yield func(protowire.Number, []byte) bool) {
 	return func(yield func(protowire.Number, []byte) bool) {
 		for len(message) > 0 {

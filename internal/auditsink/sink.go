@@ -1,6 +1,7 @@
-// Package auditsink delivers the audit log to other systems (OB-06). The log in the store is the queue:
-// each sink has its place in it, which moves on when the receiver has what is before it. So a receiver
-// that is away delays no answer and loses nothing, however long, and any number of replicas may run.
+// Package auditsink delivers the audit log to log destinations (OB-06). The log in the store is the
+// queue. Each destination has a position in it, which advances when the receiver has accepted the
+// entries before it. A receiver that is down therefore delays no response and loses nothing, for
+// any length of time, and any number of replicas may run.
 package auditsink
 
 import (
@@ -19,17 +20,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Sink is what takes entries.
+// Sink is a log destination.
 type Sink interface {
-	// Deliver hands over entries, in their order, and returns nil when the receiver has them all. What
-	// it returns an error for comes again, also where some of it has arrived; a refusedError says that
-	// the receiver has the batch, and some of it is lost for good.
+	// Deliver delivers entries in order, and returns nil once the receiver has all of them. After
+	// an error, the batch is repeated, even if a part has arrived. A refusedError says that the
+	// receiver has the batch, and that some entries are permanently lost.
 	Deliver(ctx context.Context, batch []auditformat.Entry) error
-	// Close ends what Deliver has opened. A later Deliver opens it again.
+	// Close closes resources that Deliver has opened. A later Deliver opens them again.
 	Close() error
 }
 
-// refusedError says how many entries of a batch a receiver will never take.
+// refusedError says how many entries of a batch a receiver will never accept.
 type refusedError struct {
 	entries int64
 	why     string
@@ -39,7 +40,7 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("the receiver refuses %s: %s", label.Count(e.entries, "entry", "entries"), e.why)
 }
 
-// Kind is a kind of sink.
+// Kind is a kind of log destination.
 type Kind string
 
 // The kinds.
@@ -51,10 +52,10 @@ const (
 	OTLP    Kind = "otlp"
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 var Kinds = []Kind{Stdout, File, Syslog, Webhook, OTLP}
 
-// Names are the names of kinds, as text.
+// Names returns the names of kinds, as text.
 func Names(kinds []Kind) string {
 	var names []string
 	for _, k := range kinds {
@@ -63,25 +64,25 @@ func Names(kinds []Kind) string {
 	return strings.Join(names, ", ")
 }
 
-// Config is a sink as the operator wants it.
+// Config configures a log destination.
 type Config struct {
-	ID       string // names its place in the log
+	ID       string // identifies its position in the log
 	Kind     Kind
 	Format   auditformat.Format
-	CAFile   string // certificates by which a server is known; "": those of the system
+	CAFile   string // certificate authorities of the server; "" for the system's
 	File     Rotation
-	Peer     Peer     // of syslog
-	Endpoint Endpoint // of webhook and otlp
+	Peer     Peer     // for syslog
+	Endpoint Endpoint // for webhook and otlp
 }
 
-// Store is what delivering needs of the store.
+// Store is the part of the store that delivery needs.
 type Store interface {
 	storage.AuditLog
 	storage.AuditSinks
 	storage.Leases
 }
 
-// Options are what a Deliverer stands on. All fields are required.
+// Options configures a Deliverer. All fields are required.
 type Options struct {
 	Sinks  []Config
 	Source auditformat.Source
@@ -91,14 +92,14 @@ type Options struct {
 	Stdout io.Writer
 }
 
-// Deliverer delivers the log to all sinks.
+// Deliverer delivers the log to all destinations.
 type Deliverer struct {
 	o     Options
-	id    string // of this process at the store
+	id    string // of this process in the store
 	lines []*line
 }
 
-// New returns a deliverer. An error means that a sink cannot be made of its Config.
+// New returns a deliverer. It returns an error if a Config is invalid.
 func New(o Options) (*Deliverer, error) {
 	d := &Deliverer{o: o, id: secrets.ID("ads_")}
 	for _, c := range o.Sinks {
@@ -133,7 +134,7 @@ func (d *Deliverer) sink(c Config) (Sink, error) {
 	return nil, fmt.Errorf("there is no kind %q", c.Kind)
 }
 
-// certificates reads a file of them.
+// certificates reads a file of certificates.
 func certificates(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
@@ -157,7 +158,7 @@ type writer struct {
 
 func (w writer) line(e auditformat.Entry) []byte { return w.format.Line(w.source, e) }
 
-// lines are entries with a line end after each.
+// lines returns entries with a line end after each.
 func (w writer) lines(batch []auditformat.Entry) (out []byte) {
 	for _, e := range batch {
 		out = append(append(out, w.line(e)...), '\n')

@@ -8,16 +8,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// State is what waits for a sink.
+// State describes the queue of a log destination.
 type State struct {
 	ID      string
-	Waiting int64     // entries that it does not have yet
-	Oldest  time.Time // of them; zero: none waits
-	Lost    int64     // entries that it will never have
-	Failed  string    // why the last delivery failed; "": it did not
+	Waiting int64     // entries not yet delivered
+	Oldest  time.Time // of them; zero if the queue is empty
+	Lost    int64     // entries that will never be delivered
+	Failed  string    // the error of the last delivery, or ""
 }
 
-// Age is for how long the oldest entry has waited.
+// Age returns how long the oldest entry has waited.
 func (s State) Age(now time.Time) time.Duration {
 	if s.Oldest.IsZero() {
 		return 0
@@ -25,7 +25,7 @@ func (s State) Age(now time.Time) time.Duration {
 	return max(now.Sub(s.Oldest), 0)
 }
 
-// States says of each sink what waits for it. One that no server has opened yet is left out.
+// States returns the state of each destination. It omits those that no server has opened yet.
 func States(ctx context.Context, store Store, sinks []Config) (out []State, err error) {
 	known, err := store.AuditSinks(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func States(ctx context.Context, store Store, sinks []Config) (out []State, err 
 	}
 	for _, s := range known {
 		if !slices.ContainsFunc(sinks, func(c Config) bool { return c.ID == s.Name }) {
-			continue // it is not configured any more
+			continue // no longer configured
 		}
 		state := State{ID: s.Name, Waiting: max(head.Size-s.Next, 0), Lost: s.Lost, Failed: s.Failed}
 		if state.Waiting > 0 {

@@ -17,7 +17,7 @@ type stream struct {
 
 func newStream(w writer, out io.Writer) *stream { return &stream{w, out, make(chan struct{}, 1)} }
 
-// Deliver implements Sink. A stream that nothing reads holds up this sink alone.
+// Deliver implements Sink. An unread stream blocks only this destination.
 func (s *stream) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 	select {
 	case s.busy <- struct{}{}:
@@ -38,5 +38,5 @@ func (s *stream) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 	}
 }
 
-// Close implements Sink. The stream is that of the process.
+// Close implements Sink. The stream belongs to the process.
 func (s *stream) Close() error { return nil }

@@ -15,44 +15,46 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 )
 
-// Peer is a server that is spoken to over TLS.
+// Peer is a TLS server.
 type Peer struct {
 	Address string         // host:port
-	Roots   *x509.CertPool // by which it is known; nil: the system's
-	// CertFile and KeyFile are what it knows us by; "": nothing. They are read at each connection.
+	Roots   *x509.CertPool // its certificate authorities; nil for the system's
+	// CertFile and KeyFile authenticate us; "" for no certificate. They are read for each
+	// connection.
 	CertFile, KeyFile string
 }
 
 const (
 	dialTime = 10 * time.Second
-	// settle is how long a connection has to stay open after a batch for it to count as delivered:
-	// syslog has no acknowledgment, and a server that is gone says so when it gets something.
+	// settle is how long a connection must stay open after a batch until it counts as delivered.
+	// Syslog has no acknowledgment, and a stopped server closes the connection when it receives
+	// data.
 	settle = 200 * time.Millisecond
-	// facility 10 is that of security and authorization messages.
+	// facility 10 is for security and authorization messages.
 	facility = 10
 )
 
-// levels are severities of RFC 5424 §6.2.1.
+// levels maps severities to RFC 5424 §6.2.1.
 var levels = map[auditformat.Severity]int{
 	auditformat.Informational: 6, auditformat.Low: 5, auditformat.Medium: 4, auditformat.High: 2,
 }
 
-// syslog sends messages of RFC 5424 over TLS (RFC 5425).
+// syslog sends RFC 5424 messages over TLS (RFC 5425).
 type syslog struct {
 	writer
 	Peer
-	host   string        // that the messages name
+	host   string        // the host in the messages
 	settle time.Duration // see the constant
 
-	conn   net.Conn      // nil: not connected
-	closed chan struct{} // once the other side has closed conn
+	conn   net.Conn      // nil if not connected
+	closed chan struct{} // closed once the other side has closed conn
 }
 
 func newSyslog(w writer, p Peer) *syslog {
 	return &syslog{writer: w, Peer: p, host: hostName(w.source.Issuer), settle: settle}
 }
 
-// hostName is the host of the issuer as a message names it (RFC 5424 §6.2.4).
+// hostName returns the host of the issuer for messages (RFC 5424 §6.2.4).
 func hostName(issuer string) string {
 	if u, err := url.Parse(issuer); err == nil && u.Hostname() != "" {
 		return visible(u.Hostname(), 255)
@@ -60,7 +62,7 @@ func hostName(issuer string) string {
 	return "-"
 }
 
-// visible is text as the header of a message may have it.
+// visible returns text for the header of a message.
 func visible(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < '!' || r > '~' {
@@ -71,7 +73,8 @@ func visible(s string, most int) string {
 	return s[:min(len(s), most)]
 }
 
-// message is an entry in its frame (RFC 5425 §4.3): its length in bytes, a space, and the message.
+// message returns an entry in its frame (RFC 5425 §4.3): the length in bytes, a space, and the
+// message.
 func (s *syslog) message(e auditformat.Entry) []byte {
 	const id = 32
 	m := fmt.Sprintf("<%d>1 %s %s mcp-authd - %s - %s", facility*8+levels[e.Severity()],
@@ -102,7 +105,7 @@ func (s *syslog) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 	return nil
 }
 
-// stays reports whether the connection is open for a moment more.
+// stays checks that the connection stays open for a moment.
 func (s *syslog) stays(ctx context.Context) error {
 	timer := time.NewTimer(s.settle)
 	defer timer.Stop()
@@ -116,7 +119,7 @@ func (s *syslog) stays(ctx context.Context) error {
 	}
 }
 
-// connect opens a connection unless there is one.
+// connect opens a connection if it is not open.
 func (s *syslog) connect(ctx context.Context) error {
 	if s.conn != nil {
 		select {
@@ -159,7 +162,7 @@ func (s *syslog) Close() error {
 	if s.conn == nil {
 		return nil
 	}
-	_ = s.conn.Close() // what was sent was sent
+	_ = s.conn.Close() // the data was already sent
 	<-s.closed
 	s.conn = nil
 	return nil

@@ -22,14 +22,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// collector is a syslog server: it reads frames, and keeps the messages.
+// collector is a syslog server that reads frames and collects the messages.
 type collector struct {
 	net.Listener
-	files string // the directory of its certificate and of the client's
+	files string // the directory of its certificate and the client's
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	messages []string
-	names    []string // of the certificates of clients
+	names    []string // of client certificates
 	fault    error
 	conns    []net.Conn
 }
@@ -39,7 +39,7 @@ func newCollector(t *testing.T) *collector {
 	c := &collector{files: t.TempDir()}
 	certtest.WritePair(t, c.files, "localhost")
 	certtest.WritePair(t, c.files, "client.example")
-	c.listen(t, nettest.For(t)) // it comes back at the same address
+	c.listen(t, nettest.For(t)) // it restarts at the same address
 	return c
 }
 
@@ -100,7 +100,7 @@ func (c *collector) serve(conn *tls.Conn) {
 	}
 }
 
-// frame reads a message as RFC 5425 §4.3 frames it.
+// frame reads a message from its RFC 5425 §4.3 frame.
 func frame(in *bufio.Reader) (string, error) {
 	var n int
 	if _, err := fmt.Fscanf(in, "%d ", &n); err != nil {
@@ -111,7 +111,7 @@ func frame(in *bufio.Reader) (string, error) {
 	return string(b), err
 }
 
-// stop ends the server with its connections, as the end of its process does.
+// stop closes the server and its connections, as if its process were killed.
 func (c *collector) stop() {
 	c.Listener.Close()
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *collector) sink(t *testing.T) *syslog {
 
 var asCEF = writer{format: auditformat.CEF, source: asJSON.source}
 
-// rfc5424 is a message: PRI, VERSION, TIMESTAMP, HOSTNAME, APP-NAME, PROCID, MSGID, STRUCTURED-DATA, MSG.
+// rfc5424 matches PRI, VERSION, TIMESTAMP, HOSTNAME, APP-NAME, PROCID, MSGID, STRUCTURED-DATA, MSG.
 var rfc5424 = regexp.MustCompile(
 	`^<86>1 \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z auth\.example\.com mcp-authd - login\.succeeded - CEF:0\|.*externalId=(\d+) `)
 
@@ -184,7 +184,7 @@ func TestSyslog(t *testing.T) {
 		c.wait(t, 1)
 		address := c.Addr().String()
 		c.stop()
-		s.settle = time.Minute // the end is noticed when the machine comes to it
+		s.settle = time.Minute // closing is noticed eventually, even on a slow machine
 		if err := s.Deliver(deadline(t), entries(1, 1)); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a batch counts as delivered to nobody: %v", err)
 		}

@@ -11,20 +11,21 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Arguments is a compiled expression over the arguments of a call of a tool, which are the client's: it says what is
-// to be guarded. So what cannot be told is true here, and not false as of claims.
+// Arguments is a compiled expression over the arguments of a tool call. A client chooses the
+// arguments, and the expression says which calls to guard. Therefore an undecidable expression is
+// true here, while it is false for claims.
 type Arguments struct {
 	c     *Condition
 	texts texts
 }
 
-// CompileArguments makes an expression over arguments ready. Its error says what is wrong, to the operator.
+// CompileArguments compiles an expression over arguments. Its error is for the administrator.
 func CompileArguments(source string) (*Arguments, error) {
 	c, err := compile(source, "arguments")
 	if err != nil {
 		return nil, err
 	}
-	tree, err := parser.Parse(source) // as it was written: compiling changes it
+	tree, err := parser.Parse(source) // the source, because compiling changes the tree
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func CompileArguments(source string) (*Arguments, error) {
 	return a, nil
 }
 
-// texts are those that an expression names, among them the names of members at any depth.
+// texts holds the texts in an expression, including the names of members at any depth.
 type texts []string
 
 // Visit implements ast.Visitor.
@@ -43,18 +44,20 @@ func (t *texts) Visit(node *ast.Node) {
 	}
 }
 
-// foldsInto reports whether a name of a member differs from one that the expression goes by in case alone. Some
-// decoders, as that of Go, take the two for one, so that the MCP server may see what the expression does not.
+// foldsInto reports whether a member name differs only in case from a text of the expression. Some
+// JSON decoders, such as Go's, treat the two as equal, so the MCP server may see a value that the
+// expression does not.
 func (t texts) foldsInto(name string) bool {
 	return slices.ContainsFunc(t, func(known string) bool { return name != known && strings.EqualFold(name, known) })
 }
 
-// Names are the arguments that it looks at by name.
+// Names returns the arguments that the expression accesses by name.
 func (a *Arguments) Names() []string { return a.c.Claims }
 
-// MayHold reports whether the expression is true of the arguments, or fails, as over one that is missing or of another
-// type, or whether at any depth a number has more digits than can be compared, or a member a name that it goes by in
-// other case. Numbers among them are json.Number.
+// MayHold reports whether the expression is true for the arguments or cannot be decided. It cannot
+// be decided if it fails, for example because an argument is missing or of another type. It also
+// cannot be decided if, at any depth, a number has too many digits to compare, or a member name
+// differs from one in the expression only in case. Numbers must be json.Number.
 func (a *Arguments) MayHold(arguments map[string]any) bool {
 	plain, err := a.texts.numbers(arguments)
 	if err != nil {
@@ -66,7 +69,7 @@ func (a *Arguments) MayHold(arguments map[string]any) bool {
 	return err != nil || !ok || truth
 }
 
-// numbers returns a value whose numbers can be compared.
+// numbers returns a copy of a value with comparable numbers.
 func (t texts) numbers(value any) (any, error) {
 	switch v := value.(type) {
 	case json.Number:

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestArguments: what is to be guarded is guarded where nothing can be told.
+// TestArguments checks that an undecidable expression guards the call.
 func TestArguments(t *testing.T) {
 	for _, tt := range []struct {
 		source, arguments string
@@ -29,14 +29,14 @@ func TestArguments(t *testing.T) {
 		{`arguments.amount > 100`, `{"amount":5e-324}`, false},
 		{`arguments.amount > 100`, `{"amount":0.` + strings.Repeat("0", 40) + `}`, true},
 		{`arguments.to != 9007199254740993`, `{"to":9007199254740993}`, false},
-		{`arguments.to != 9007199254740993`, `{"to":9007199254740993.0}`, true}, // a float64 has no such number
+		{`arguments.to != 9007199254740993`, `{"to":9007199254740993.0}`, true}, // not representable as float64
 		{`arguments.a * arguments.b > 100`, `{"a":10,"b":10}`, false},
 		{`arguments.a * arguments.b > 100`, `{"a":10,"b":10.5}`, true},
-		{`arguments.a * arguments.b > 100`, `{"a":4294967296,"b":4294967296}`, true}, // 64 bits of it are 0
+		{`arguments.a * arguments.b > 100`, `{"a":4294967296,"b":4294967296}`, true}, // its low 64 bits are 0
 		{`arguments.a + arguments.b > 100`, `{"a":9223372036854775807,"b":1}`, true},
 		{`arguments.a - arguments.b > 100`, `{"a":9223372036854775807,"b":-2}`, true},
 		{`-arguments.a > 100`, `{"a":-9223372036854775808}`, true},
-		{`arguments.a / arguments.b > 100`, `{"a":0,"b":0}`, true}, // no number is not more than 100
+		{`arguments.a / arguments.b > 100`, `{"a":0,"b":0}`, true}, // NaN is not more than 100
 		{`arguments.a * 1e200 - arguments.b * 1e200 > 100`, `{"a":1e200,"b":1e200}`, true},
 		{`arguments.a ** 2 > 100`, `{"a":3}`, false},
 		{`arguments.a % 2 == 1`, `{"a":4}`, false},
@@ -60,13 +60,13 @@ func TestArguments(t *testing.T) {
 		{`arguments.to[0].n == 1`, `{"to":[{"n":2}]}`, false},
 		{`arguments.to[0].n == 1`, `{"to":[]}`, true},
 		{`arguments.o.force == true`, `{"o":{"other":true}}`, false},
-		{`arguments.o.force == true`, `{"o":{"Force":true}}`, true}, // which a decoder may take for force
+		{`arguments.o.force == true`, `{"o":{"Force":true}}`, true}, // a decoder may treat it as force
 		{`arguments.o.amount > 100`, `{"o":{"amount":1}}`, false},
 		{`arguments.o.amount > 100`, `{"o":{"amount":1,"AMOUNT":1000}}`, true},
 		{`any(arguments.o, #.amount > 100)`, `{"o":[{"amount":1,"Amount":1000}]}`, true},
 		{`"ask" in arguments.o`, `{"o":{"aſk":1}}`, true},
 		{`arguments.force == true`, `{}`, false},
-		{`arguments.force`, `{}`, false}, // nothing is not true
+		{`arguments.force`, `{}`, false}, // null is not true
 		{`not (arguments.path startsWith "/tmp/")`, `{"path":"/tmp/x"}`, false},
 		{`not (arguments.path startsWith "/tmp/")`, `{"path":"/etc/x"}`, true},
 		{`not (arguments.path startsWith "/tmp/")`, `{}`, true},

@@ -1,10 +1,10 @@
-// Package condition judges claims, which are others', by expressions, which are the operator's, and
-// bounds what that costs. Providers (allow, scope_rules) and trust entries (match) use one language.
+// Package condition evaluates an administrator's expressions over untrusted claims, with bounded
+// cost. Providers (allow, scope_rules) and trusted issuers (match) use the same language.
 //
 //	condition.go  the language
-//	mentions.go   what an expression looks at
-//	arguments.go  the same language over the arguments of a call
-//	numbers.go    how it computes
+//	mentions.go   the claims that an expression uses
+//	arguments.go  the same language for the arguments of a call
+//	numbers.go    arithmetic
 package condition
 
 import (
@@ -23,16 +23,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
-// Bounds of a condition. It is the operator's, but the claims that it runs over are not:
-// without loops inside loops and ranges, its time is bounded by their size.
+// Limits of a condition. The expression is the administrator's, but the claims are not: without
+// nested loops and ranges, the size of the claims bounds its time.
 const (
 	maxExpression = 4096 // bytes
 	maxNodes      = 512
 	memoryBudget  = 1 << 16 // values
 )
 
-// functions are those that a condition may call, besides int and float: none makes large values of small ones, and
-// each depends on the claims alone.
+// functions lists the functions that a condition may call, besides int and float. None makes large
+// values from small ones, and each depends only on the claims.
 var functions = []string{
 	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix",
 	"hasSuffix",
@@ -43,14 +43,15 @@ var functions = []string{
 type Condition struct {
 	program *vm.Program
 	source  string
-	// Claims are those that it looks at, among them EveryClaim where it names one by a value.
+	// Claims lists the claims that it uses. EveryClaim is included if it selects a claim by a
+	// value.
 	Claims []string
-	// Open are the claims of which it is enough that nothing is told of them to make a part of the
-	// expression true: a rule that shuts out for what a claim says lets in without it.
+	// Open lists the claims whose absence alone makes a part of the expression true. A rule that
+	// excludes users by such a claim admits users without it.
 	Open []string
 }
 
-// Compile makes an expression ready. Its error says what is wrong, to the operator.
+// Compile compiles an expression. Its error is for the administrator.
 func Compile(source string) (*Condition, error) { return compile(source, "claims") }
 
 func compile(source, root string) (*Condition, error) {
@@ -67,7 +68,7 @@ func compile(source, root string) (*Condition, error) {
 	}
 	options = append(options, exact()...)
 	var program *vm.Program
-	_, err := expr.Compile(source, options...) // its types, as it was written
+	_, err := expr.Compile(source, options...) // for the types in the source
 	if err == nil {
 		program, err = expr.Compile(source, append(options, expr.Patch(checked{}))...)
 	}
@@ -77,7 +78,7 @@ func compile(source, root string) (*Condition, error) {
 	if flat.problem != "" {
 		return nil, errors.New(flat.problem)
 	}
-	tree, err := parser.Parse(source) // as it was written: compiling changes it
+	tree, err := parser.Parse(source) // the source, because compiling changes the tree
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func compile(source, root string) (*Condition, error) {
 	return &Condition{program: program, source: source, Claims: seen.named(), Open: seen.open()}, nil
 }
 
-// flatness finds what could take long: in all, a condition looks at each claim a fixed
+// flatness finds constructs that could take long. A condition may look at each claim only a fixed
 // number of times.
 type flatness struct{ root, problem string }
 
@@ -111,7 +112,7 @@ func (f *flatness) Visit(node *ast.Node) {
 	}
 }
 
-// insideLoop permits what is about the element (#) alone.
+// insideLoop permits only expressions about the element (#).
 type insideLoop struct{ problem string }
 
 // Visit implements ast.Visitor.
@@ -127,9 +128,9 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	}
 }
 
-// Holds reports whether the condition is true of the claims. What fails is not true, and
-// neither is what looks at a claim that is kept from us: a person who is in more groups than a
-// token names would else be in none of those that are shut out.
+// Holds reports whether the condition is true for the claims. A failing condition is false. So is
+// one that uses a claim that the token only references: a user in more groups than fit into a token
+// must not pass as a member of none.
 func (c *Condition) Holds(claims map[string]any) bool {
 	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {
 		return false
@@ -140,8 +141,8 @@ func (c *Condition) Holds(claims map[string]any) bool {
 	return err == nil && ok && truth
 }
 
-// elsewhere are the claims that exist, but that a provider does not tell here (OpenID Connect
-// Core §5.6.2); Entra has a short form for groups.
+// elsewhere returns the claims that exist but are not in the token (OpenID Connect Core §5.6.2).
+// Entra has a short form for groups.
 func elsewhere(claims map[string]any) (names []string) {
 	references, _ := claims["_claim_names"].(map[string]any)
 	names = slices.Collect(maps.Keys(references))
@@ -151,8 +152,8 @@ func elsewhere(claims map[string]any) (names []string) {
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" || present(claims[name]) })
 }
 
-// present reports whether a claim says anything: an empty list beside a reference to a full
-// one does not.
+// present reports whether a claim has a value. An empty list beside a reference to the full list
+// does not count.
 func present(value any) bool {
 	empty, ok := value.([]any)
 	return value != nil && (!ok || len(empty) > 0)

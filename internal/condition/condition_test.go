@@ -17,7 +17,7 @@ func claimsOf(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// maxClaims is what is kept of a person at most, as JSON.
+// maxClaims is the maximum size of stored claims, as JSON.
 const maxClaims = 64 << 10
 
 func TestExpression(t *testing.T) {
@@ -38,7 +38,7 @@ func TestExpression(t *testing.T) {
 		`any(claims.groups, # startsWith "st")`:             true,
 		`all(claims.groups, len(#) > 10)`:                   false,
 		`claims?.missing?.deeper == nil`:                    true,
-		// What fails or is not boolean is not true.
+		// A failing or non-boolean expression is false.
 		`claims.missing`:               false,
 		`claims.missing.deeper == "x"`: false,
 		`claims.level`:                 false,
@@ -77,7 +77,8 @@ func TestExpression(t *testing.T) {
 	}
 }
 
-// TestClaimsElsewhere: what is kept from a condition must not make it true by its absence.
+// TestClaimsElsewhere checks that a claim that is only referenced cannot make a condition true by
+// its absence.
 func TestClaimsElsewhere(t *testing.T) {
 	const elsewhere = `"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.example.com"}}`
 	for _, tt := range []struct {
@@ -107,7 +108,7 @@ func TestClaimsElsewhere(t *testing.T) {
 	}
 }
 
-// TestExpressionTime: the claims are not the operator's.
+// TestExpressionTime checks that untrusted claims cannot make an expression slow.
 func TestExpressionTime(t *testing.T) {
 	many := make([]any, maxClaims/4)
 	for i := range many {

@@ -6,19 +6,19 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// EveryClaim stands for all claims, for a condition that looks at them without naming them.
+// EveryClaim stands for all claims, if a condition uses claims without naming them.
 const EveryClaim = "*"
 
-// mentions collects the claims that a condition looks at.
+// mentions collects the claims that a condition uses.
 type mentions struct {
-	root    string // what they are called: claims
+	root    string // the name of the root: claims
 	claims  []string
-	bare    int      // how often the claims are looked at, less how often one of them is
-	denied  []string // claims that must not say something
-	guarded []string // claims that must not be missing
+	bare    int      // uses of the root, minus uses of a single claim
+	denied  []string // claims that must not have a value
+	guarded []string // claims that must be present
 }
 
-// open are the claims whose absence makes a part of the condition true.
+// open returns the claims whose absence makes a part of the condition true.
 func (m *mentions) open() (out []string) {
 	for _, name := range m.denied {
 		if !slices.Contains(m.guarded, name) && !slices.Contains(out, name) {
@@ -74,7 +74,7 @@ func (m *mentions) deny(sides ...ast.Node) {
 	}
 }
 
-// claimOf is the claim that an expression is; "" for every other expression.
+// claimOf returns the claim that an expression accesses, or "".
 func (m *mentions) claimOf(n ast.Node) string {
 	member, ok := n.(*ast.MemberNode)
 	if !ok {
@@ -96,7 +96,7 @@ func (m *mentions) member(of, property ast.Node) {
 	}
 }
 
-// named are the claims that were mentioned.
+// named returns the mentioned claims.
 func (m *mentions) named() []string {
 	if m.bare > 0 {
 		return append(m.claims, EveryClaim)

@@ -13,7 +13,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// maxNumber bounds the numbers that can be compared, in bytes.
+// maxNumber limits the length of comparable numbers, in bytes.
 const maxNumber = 40
 
 var (
@@ -21,10 +21,11 @@ var (
 	errLarge  = errors.New("a number is too large")
 )
 
-// number returns one as it can be compared: what has no fraction and is not too large is an int, all else a float64.
-// A number that would be rounded is an error: another program may read 100.00000000000000000001 as more than 100.
+// number returns a comparable number: an int if it has no fraction and fits, otherwise a float64. A
+// number that would be rounded is an error, because another program may read
+// 100.00000000000000000001 as more than 100.
 func number(text string) (any, error) {
-	if n, err := strconv.Atoi(text); err == nil && n > math.MinInt { // of which the negative is another
+	if n, err := strconv.Atoi(text); err == nil && n > math.MinInt { // its negative does not fit
 		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
@@ -33,7 +34,7 @@ func number(text string) (any, error) {
 		return nil, errLarge
 	case len(text) > maxNumber:
 		return nil, errDigits
-	case f == 0: // its exponent may be of any size
+	case f == 0: // its exponent may have any size
 		if digits, _, _ := strings.Cut(strings.ToLower(text), "e"); strings.ContainsAny(digits, "123456789") {
 			return nil, errDigits
 		}
@@ -47,12 +48,11 @@ func number(text string) (any, error) {
 	return f, nil
 }
 
-// arithmetic is the name of the function that computes. No expression can name it.
+// arithmetic is the name of the arithmetic function. No expression can name it.
 const arithmetic = "+"
 
-// exact are the functions by which an expression computes without what would be taken for a number: a product that
-// begins again below zero because it is too large, infinity, and what is no number at all, which is not more than any.
-// All of these are errors. So is what int and float would make of them.
+// exact returns functions for arithmetic without misleading results. Overflow to a negative number,
+// infinity and NaN are errors, and so are the values that int and float would convert them to.
 func exact() []expr.Option {
 	return []expr.Option{
 		expr.Function(arithmetic, func(p ...any) (any, error) { return compute(p[0].(string), p[1], p[2]) },
@@ -62,7 +62,7 @@ func exact() []expr.Option {
 	}
 }
 
-// checked has arithmetic do that of an expression.
+// checked replaces the operators of an expression with calls of arithmetic.
 type checked struct{}
 
 // Visit implements ast.Visitor.

@@ -20,11 +20,11 @@ const (
 	begin        = "<!-- The table below is written by: go test ./internal/conformance -update -->"
 )
 
-// lineNumber is of a place in the code. Places move with every change, so a table in which
-// nothing else differs is not out of date.
+// lineNumber matches a line number of code. Lines move with every change, so a table that differs
+// only in line numbers is up to date.
 var lineNumber = regexp.MustCompile(`(\.go):\d+`)
 
-// TestTable fails when docs/conformance.md does not say what the tree says.
+// TestTable fails if docs/conformance.md does not match the tree.
 func TestTable(t *testing.T) {
 	text := read(t, document)
 	head, table, ok := strings.Cut(text, begin)
@@ -47,9 +47,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissing fails when a requirement has neither a test nor a word why not, when
-// it has both, when nothing says what decides one that is mandatory, and when something cites a
-// requirement that there is not.
+// TestNothingIsMissing fails if a requirement has neither a test nor an explanation, or has both.
+// It also fails if a mandatory requirement has nothing that decides it, and if a cited requirement
+// does not exist.
 func TestNothingIsMissing(t *testing.T) {
 	all := known(t)
 	found, err := collect(root)
@@ -62,7 +62,7 @@ func TestNothingIsMissing(t *testing.T) {
 	}
 }
 
-// TestJudge holds the rules of TestNothingIsMissing.
+// TestJudge tests the rules of TestNothingIsMissing.
 func TestJudge(t *testing.T) {
 	all := []requirement{
 		{"AS-01", "MUST"}, {"AS-02", "MUST"}, {"AS-03", "MUST"}, {"AS-04", "MAY"}, {"AS-07", "MUST†"},
@@ -117,7 +117,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// known reads the requirements, in their order.
+// known reads the requirements, in order.
 func known(t *testing.T) (out []requirement) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -145,8 +145,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// judge names what is wrong, in order: open are the requirements without a test, others those that
-// are decided elsewhere.
+// judge returns the errors in order. open holds the requirements without a test, and others those
+// that are decided elsewhere.
 func judge(all []requirement, found map[string]*evidence, open, others map[string]bool) (out []string) {
 	defined := map[string]bool{}
 	tested := func(id string) bool { return found[id] != nil && len(found[id].tests) > 0 }

@@ -1,3 +1,3 @@
-// Package conformance keeps docs/conformance.md true: its tests read docs/requirements.md, the
-// citations in code and tests, and what the page says of the requirements that have no test.
+// Package conformance keeps docs/conformance.md correct. Its tests read docs/requirements.md, the
+// citations in code and tests, and the page's explanations for requirements without a test.
 package conformance

@@ -23,8 +23,7 @@ var (
 // requirement is a line of docs/requirements.md.
 type requirement struct{ id, level string }
 
-// evidence is what the tree says about a requirement: the places in the code that cite it,
-// and the tests that do.
+// evidence holds the places in the code and the tests that cite a requirement.
 type evidence struct{ files, tests map[string]bool }
 
 // collect reads the tree.
@@ -58,7 +57,8 @@ func collect(root string) (map[string]*evidence, error) {
 	return found, err
 }
 
-// scan takes the citations of a file. One in a test counts for the test function above it.
+// scan collects the citations of a file. A citation in a test counts for the test function above
+// it.
 func scan(found map[string]*evidence, name, text string) {
 	isTest := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") ||
 		strings.HasPrefix(name, "storage/storagetest/")
@@ -84,7 +84,7 @@ func scan(found map[string]*evidence, name, text string) {
 	}
 }
 
-// leads reports whether text is the rest of a doc comment, so that what cites belongs to the
+// leads reports whether text is the rest of a doc comment, so that a citation belongs to the
 // function that follows.
 func leads(text string) bool {
 	_, text, _ = strings.Cut(text, "\n")
@@ -96,11 +96,11 @@ func leads(text string) bool {
 	return true
 }
 
-// The second columns of the tables of docs/conformance.md whose first cells hold nothing but
+// The second columns of those tables of docs/conformance.md whose first cells hold only requirement
 // numbers, lists and ranges of them.
 const (
-	untested  = "why"        // there is no test
-	elsewhere = "decided by" // what decides it is a library, or that there is no code for it
+	untested  = "why"        // not tested
+	elsewhere = "decided by" // a library decides it, or the absence of code
 )
 
 // listed reads the requirements of the tables with a second column.
@@ -125,7 +125,7 @@ func listed(text, column string) map[string]bool {
 	return out
 }
 
-// span reads "AS-01" and "AS-01 to AS-05".
+// span parses "AS-01" and "AS-01 to AS-05".
 func span(text string) map[string]bool {
 	out := map[string]bool{}
 	first, last, ok := strings.Cut(text, " to ")
@@ -141,8 +141,8 @@ func span(text string) map[string]bool {
 	return out
 }
 
-// write is the table, in the order of the requirements. What is cited and shown by no test
-// is not claimed.
+// write returns the table, in the order of the requirements. A requirement that is cited but not
+// tested is not claimed.
 func write(all []requirement, found map[string]*evidence, others map[string]bool) string {
 	var b strings.Builder
 	b.WriteString("| requirement | level | in the code | test |\n|---|---|---|---|\n")

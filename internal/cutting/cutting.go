@@ -1,4 +1,5 @@
-// Package cutting marks the grants of cuts as revoked, in batches. A cut is in effect before its grants are marked.
+// Package cutting marks the grants of cuts as revoked, in batches. A cut is effective before its
+// grants are marked.
 package cutting
 
 import (
@@ -13,31 +14,32 @@ import (
 
 const (
 	task = "cuts"
-	// lease is longer than a batch can take. A holder that was killed holds the others up for that long.
+	// lease is longer than a batch can take. If a holder is killed, others wait that long.
 	lease = 15 * time.Second
-	// largest bounds how long a statement holds up what else is written.
+	// largest limits how long a statement blocks other writes.
 	largest = 5000
-	// smallest is the batch of a database that is too slow for larger ones.
+	// smallest is the batch size for slow databases.
 	smallest = 100
 )
 
-// Store is what a Follower needs of a store.
+// Store is the part of a store that a Follower needs.
 type Store interface {
 	storage.Cuts
 	storage.Leases
 }
 
-// Follower follows cuts. Of all servers and commands on a database, one does it at a time: two of them would wait for
-// each other at each batch.
+// Follower marks the grants of cuts. Only one server or command on a database does so at a time,
+// because two would wait for each other at each batch.
 type Follower struct {
 	Store  Store
-	Holder string // tells it from the others
+	Holder string // identifies it
 	Now    func() time.Time
 	Audit  *audit.Recorder
 }
 
-// Follow follows a cut to its end. told, which may be nil, hears of each batch. held is false when another Follower is
-// at it. storage.ErrNotFound: there is nothing left to do.
+// Follow marks all grants of a cut. It calls told, which may be nil, after each batch. held is
+// false if another Follower is at work. Follow returns storage.ErrNotFound if the cut is already
+// finished.
 func (f Follower) Follow(ctx context.Context, id string, told func(storage.Cut)) (held bool, err error) {
 	limit := largest
 	for {
@@ -65,7 +67,7 @@ func (f Follower) Follow(ctx context.Context, id string, told func(storage.Cut))
 	}
 }
 
-// Release lets another Follower begin at once. It works when ctx has ended, too.
+// Release lets another Follower start at once. It works even if ctx has ended.
 func (f Follower) Release(ctx context.Context) error {
 	now := f.Now()
 	_, err := f.Store.Lease(context.WithoutCancel(ctx), task, f.Holder, now, now)

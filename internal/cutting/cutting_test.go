@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// slow is a store whose batches end in time up to a size only.
+// slow is a store that completes batches in time only up to a size.
 type slow struct {
 	storage.Store
 	size  int
@@ -29,7 +29,7 @@ func (s *slow) FollowCut(ctx context.Context, id string, now time.Time, limit in
 	return s.Store.FollowCut(ctx, id, now, limit)
 }
 
-// cutAll cuts every grant, of which there are none.
+// cutAll cuts every grant of an empty store.
 func cutAll(t *testing.T, s storage.Store) storage.Cut {
 	t.Helper()
 	c, err := s.CutGrants(t.Context(), storage.Selection{All: true}, storage.ByOperator, time.Now())
@@ -39,8 +39,8 @@ func cutAll(t *testing.T, s storage.Store) storage.Cut {
 	return c
 }
 
-// TestFollowersTakeTurns: OP-04. Of two followers one does the work, the other does not wait, and takes over when the
-// first gives up.
+// TestFollowersTakeTurns checks that only one of two followers works, that the other does not wait,
+// and that it takes over when the first stops (OP-04).
 func TestFollowersTakeTurns(t *testing.T) {
 	s := installation.Store(t)
 	told := 0
@@ -73,7 +73,8 @@ func TestFollowersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestSlowDatabase: OP-04. A batch that does not end in time is repeated with half of it, and not for ever.
+// TestSlowDatabase checks that a batch that takes too long is repeated with half its size, but not
+// forever (OP-04).
 func TestSlowDatabase(t *testing.T) {
 	for _, c := range []struct {
 		size int

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Request is what a proof has to fit.
+// Request describes the request that a proof must match.
 type Request struct {
 	Method   string
-	IsTarget func(uri string) bool // whether that is the URL of the request, see SameTarget
-	Token    string                // the access token that is presented; "": none
-	Key      string                // the thumbprint that the proof has to have; "": any
-	Nonces   *Nonces               // nil: no nonce is demanded
+	IsTarget func(uri string) bool // reports whether uri is the URL of the request, see SameTarget
+	Token    string                // the presented access token; "" for none
+	Key      string                // the required thumbprint; "" for any
+	Nonces   *Nonces               // nil if no nonce is required
 	Now      time.Time
 }
 
-// Check checks the proof of a request by all rules of RFC 9449 §4.3 but one, the cheapest first:
-// that it is used once is for the caller to see, after everything else has passed. headers are the
-// values of Header. An Error; ErrNonce.
+// Check checks the proof of a request by all rules of RFC 9449 §4.3, the cheapest first. The
+// exception is single use, which the caller checks after all other rules. headers holds the values
+// of Header. It returns an Error, or ErrNonce.
 func Check(headers []string, r Request) (*Proof, error) {
 	if len(headers) != 1 {
 		return nil, Error("not exactly one proof")
@@ -50,8 +50,8 @@ func Check(headers []string, r Request) (*Proof, error) {
 
 func seconds(t time.Time) float64 { return float64(t.Unix()) }
 
-// SameTarget reports whether htu names a URL, which has neither query nor fragment. Both are left out
-// of htu (RFC 9449 §4.3), and scheme and host are compared without regard to case (RFC 3986 §6.2.2).
+// SameTarget reports whether htu names a URL, which has neither query nor fragment. It ignores both
+// in htu (RFC 9449 §4.3), and compares scheme and host ignoring case (RFC 3986 §6.2.2).
 func SameTarget(htu, want string) bool {
 	if htu == want {
 		return true
@@ -64,7 +64,7 @@ func SameTarget(htu, want string) bool {
 		strings.EqualFold(a.Scheme, b.Scheme) && hostOf(a) == hostOf(b) && a.EscapedPath() == b.EscapedPath()
 }
 
-// hostOf is the host of a URL without the port that its scheme means anyway.
+// hostOf returns the host of a URL without the default port of its scheme.
 func hostOf(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	switch strings.ToLower(u.Scheme) {

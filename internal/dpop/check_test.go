@@ -12,7 +12,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// RFC 7519 4.1.4, 4.1.5: a proof is not accepted after its own exp, nor before its own nbf.
+// TestOwnTimesOfProof checks that a proof is not accepted after its own exp or before its own nbf
+// (RFC 7519 4.1.4, 4.1.5).
 func TestOwnTimesOfProof(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -129,7 +129,7 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// FuzzProof: what is read of a proof has a key of use, and says what was signed.
+// FuzzProof checks that a parsed proof has a usable key and the signed contents.
 func FuzzProof(f *testing.F) {
 	for _, key := range keysOf(f) {
 		s, err := NewSigner(key)
@@ -155,8 +155,8 @@ func FuzzProof(f *testing.F) {
 	})
 }
 
-// TestProofKeys: the key comes with the request, so what it costs is bounded before
-// anything is computed with it.
+// TestProofKeys checks that the cost of a key is limited before any computation with it, because
+// the key comes with the request.
 func TestProofKeys(t *testing.T) {
 	for bits, want := range map[int]bool{1024: false, 2047: false, 2048: true, 4096: true, 4097: false, 8192: false} {
 		n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))

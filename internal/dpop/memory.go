@@ -7,22 +7,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// memorySize is how many proofs are remembered: 16 MB when all are in use.
+// memorySize is the number of remembered proofs. A full memory takes 16 MB.
 const memorySize = 100_000
 
-// Memory remembers the proofs that were used, in the memory of one program.
+// Memory remembers used proofs in the memory of one program.
 type Memory struct {
 	used *bounded.Map[string, struct{}]
 }
 
-// NewMemory returns a Memory by a clock.
+// NewMemory returns a Memory with a clock.
 func NewMemory(now func() time.Time) *Memory { return newMemory(memorySize, now) }
 
 func newMemory(size int, now func() time.Time) *Memory {
 	return &Memory{bounded.New[string, struct{}](size, now)}
 }
 
-// Use records id until then, and reports whether it was new; of two concurrent calls, one gets true.
+// Use records id until the given time, and reports whether it was new. If two calls are concurrent,
+// only one gets true.
 func (m *Memory) Use(_ context.Context, id string, until time.Time) (bool, error) {
-	return m.used.Add(id, struct{}{}, until.Add(time.Nanosecond)), nil // a proof is good until then, and then
+	return m.used.Add(id, struct{}{}, until.Add(time.Nanosecond)), nil // the proof is still valid at until
 }

@@ -1,6 +1,6 @@
-// Package dpop reads and makes proofs of possession (RFC 9449): signed statements by which a client
-// shows that it has the key that its tokens are bound to. Both halves judge proofs by it, the
-// authorization server at the token endpoint and the guard in front of an MCP server.
+// Package dpop reads and makes proofs of possession (RFC 9449). A client signs a proof to show that
+// it has the key that its tokens are bound to. The authorization server uses the package at the
+// token endpoint, and the guard in front of an MCP server.
 package dpop
 
 import (
@@ -15,26 +15,26 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Header is the header that carries a proof, and Type the typ of a proof.
+// Header is the header with a proof, and Type the typ of a proof.
 const (
 	Header = "DPoP"
 	Type   = "dpop+jwt"
 )
 
 const (
-	// MaxSize is how long a proof may be, in bytes.
+	// MaxSize is the maximum length of a proof, in bytes.
 	MaxSize = 8 << 10
-	// Window is how far the clock of a client may be off, either way.
+	// Window is how far the clock of a client may differ, either way.
 	Window = 5 * time.Minute
-	// leeway is how far the clock of a client may be off where a proof says itself when it is good.
+	// leeway is how far the clock of a client may differ if a proof states its own validity.
 	leeway = 30 * time.Second
-	// The key comes with the request, so the limit keeps the caller from choosing how long it takes
-	// to verify.
+	// The key comes with the request, so the limit keeps the caller from choosing how long
+	// verification takes.
 	minRSA, maxRSA = 2048, 4096 // bits
 	maxID          = 512        // bytes of a jti
 )
 
-// algorithms are those of proofs: asymmetric alone (RFC 9449 §4.2).
+// algorithms lists the algorithms of proofs, all asymmetric (RFC 9449 §4.2).
 var algorithms = []jose.SignatureAlgorithm{jose.ES256, jose.EdDSA, jose.ES384, jose.PS256, jose.RS256}
 
 // Algorithms returns the names of the algorithms that a proof may be signed with.
@@ -46,27 +46,27 @@ func Algorithms() []string {
 	return names
 }
 
-// Error says what is wrong with a proof. It is for logs: it never quotes the proof.
+// Error says why a proof is invalid. It is for logs, and never quotes the proof.
 type Error string
 
 // Error implements error.
 func (e Error) Error() string { return string(e) }
 
-// ErrNonce is returned for a proof that lacks the nonce of this server, and is good otherwise as far
-// as it was looked at. The client may try again with the nonce.
+// ErrNonce is returned for a proof without this server's nonce, if the checks before that have
+// passed. The client may retry with the nonce.
 const ErrNonce = Error("the proof has not the nonce of this server")
 
-// Proof is a proof of possession (RFC 9449 §4.2). Members that it has beside these are ignored, as
-// content_digest of older drafts for MCP.
+// Proof is a proof of possession (RFC 9449 §4.2). Other members are ignored, such as content_digest
+// of older drafts for MCP.
 type Proof struct {
 	ID        string  `json:"jti"`   // REQUIRED
 	Method    string  `json:"htm"`   // REQUIRED
 	URI       string  `json:"htu"`   // REQUIRED, without query and fragment
 	IssuedAt  float64 `json:"iat"`   // REQUIRED
 	TokenHash string  `json:"ath"`   // REQUIRED with an access token
-	Nonce     string  `json:"nonce"` // REQUIRED when the server has given one
+	Nonce     string  `json:"nonce"` // REQUIRED if the server has issued one
 
-	// RFC 9449 has neither, and RFC 7519 §4.1.4 and §4.1.5 hold for both in any JWT.
+	// Not in RFC 9449, but RFC 7519 §4.1.4 and §4.1.5 apply to any JWT.
 	Expires   *float64 `json:"exp"`
 	NotBefore *float64 `json:"nbf"`
 
@@ -75,7 +75,7 @@ type Proof struct {
 	signed     *jose.JSONWebSignature
 }
 
-// Parse reads a proof and its key, and verifies nothing yet. An Error.
+// Parse parses a proof and its key without verifying the signature. It returns an Error.
 func Parse(text string) (*Proof, error) {
 	if len(text) > MaxSize {
 		return nil, Error("the proof is too long")
@@ -102,8 +102,8 @@ func Parse(text string) (*Proof, error) {
 	return p, nil
 }
 
-// hasType compares the media type in the header, whose "application/" may be left out
-// (RFC 7515 §4.1.9).
+// hasType checks the media type in the header, whose "application/" may be omitted (RFC 7515
+// §4.1.9).
 func hasType(jws *jose.JSONWebSignature) bool {
 	typ, _ := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
 	return strings.TrimPrefix(strings.ToLower(typ), "application/") == Type
@@ -119,7 +119,7 @@ func isProofKey(k *jose.JSONWebKey, algorithm string) bool {
 	return true
 }
 
-// numericDate reads a NumericDate (RFC 7519 §2). Anything else counts as absent.
+// numericDate converts a NumericDate (RFC 7519 §2). An invalid one counts as absent.
 func numericDate(f float64) time.Time {
 	if f <= 0 || f > 1<<40 {
 		return time.Time{}
@@ -127,7 +127,7 @@ func numericDate(f float64) time.Time {
 	return time.Unix(int64(f), 0)
 }
 
-// Verify checks the signature by the key in the proof.
+// Verify checks the signature with the key in the proof.
 func (p *Proof) Verify() error {
 	if _, err := p.signed.Verify(*p.signed.Signatures[0].Protected.JSONWebKey); err != nil {
 		return Error("the signature of the proof is wrong")
@@ -138,8 +138,8 @@ func (p *Proof) Verify() error {
 // Thumbprint returns the thumbprint of the key in the proof (RFC 7638), as in cnf.jkt.
 func (p *Proof) Thumbprint() string { return p.thumbprint }
 
-// Digest is by what a proof is remembered: 32 bytes, whatever its jti is. Two clients may choose the
-// same jti.
+// Digest returns 32 bytes that identify a proof, for any jti. It includes the key, because two
+// clients may choose the same jti.
 func (p *Proof) Digest() string {
 	h := sha256.New()
 	h.Write([]byte(p.thumbprint))
@@ -148,10 +148,10 @@ func (p *Proof) Digest() string {
 	return string(h.Sum(nil))
 }
 
-// Until returns the last instant at which the proof can be good.
+// Until returns the last instant of the proof's validity.
 func (p *Proof) Until() time.Time { return p.issued.Add(Window) }
 
-// TokenHash returns what ath is for an access token.
+// TokenHash returns the ath for an access token.
 func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

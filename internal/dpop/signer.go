@@ -30,7 +30,7 @@ func Generate() (*Signer, error) {
 	return NewSigner(key)
 }
 
-// Algorithm returns the algorithm that a private key signs with: of P-256 or P-384, Ed25519, or RSA.
+// Algorithm returns the algorithm of a private key: P-256, P-384, Ed25519, or RSA.
 func Algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:
@@ -48,7 +48,7 @@ func Algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 	return "", fmt.Errorf("dpop: no algorithm for a key of type %T", key)
 }
 
-// NewSigner returns a Signer with a private key that there is an Algorithm for.
+// NewSigner returns a Signer for a private key that Algorithm supports.
 func NewSigner(key crypto.Signer) (*Signer, error) {
 	algorithm, err := Algorithm(key)
 	if err != nil {
@@ -66,16 +66,16 @@ func NewSigner(key crypto.Signer) (*Signer, error) {
 // Thumbprint returns the thumbprint of the public key (RFC 7638), as in cnf.jkt and dpop_jkt.
 func (s *Signer) Thumbprint() string { return s.thumbprint }
 
-// Claims is what a proof is made for.
+// Claims describes the request that a proof is for.
 type Claims struct {
 	Method string
-	URL    string // of the request; query and fragment are left out (RFC 9449 §4.2)
-	Token  string // the access token that is presented; "": none
-	Nonce  string // that the server has given; "": none
+	URL    string // of the request; query and fragment are removed (RFC 9449 §4.2)
+	Token  string // the presented access token; "" for none
+	Nonce  string // issued by the server; "" for none
 	Now    time.Time
 }
 
-// Proof makes a proof with a new jti: the value of Header for one request.
+// Proof returns a proof with a new jti: the value of Header for one request.
 func (s *Signer) Proof(c Claims) (string, error) {
 	target, err := url.Parse(c.URL)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Transport adds a proof to each request, and its hash to that of a request that presents an access
-// token with the scheme DPoP. It is the half of a client: for requests to the token endpoint
-// (RFC 9449 §5) as for those to a resource (§7). It remembers the nonces that servers give, those of
-// each origin apart (§8.2, §9), and repeats a request once with the nonce that it lacked, if its body
-// can be had again. It is safe for concurrent use.
+// Transport is a client's RoundTripper. It adds a proof to each request, for requests to the token
+// endpoint (RFC 9449 §5) and to resources (§7). If a request presents an access token with the
+// scheme DPoP, the proof contains its hash. Transport remembers the nonces of each origin
+// separately (§8.2, §9). It repeats a request once if the server demands a nonce and the body can
+// be read again. It is safe for concurrent use.
 type Transport struct {
 	signer *Signer
 	next   http.RoundTripper
@@ -29,10 +29,11 @@ type Transport struct {
 const (
 	maxOrigins = 64
 	maxNonce   = 1 << 10 // bytes
-	maxRefusal = 4 << 10 // bytes of an error document that are looked at
+	maxRefusal = 4 << 10 // bytes of an error document that are read
 )
 
-// NewTransport returns a Transport that sends by next; nil is http.DefaultTransport.
+// NewTransport returns a Transport that sends with next. If next is nil, it uses
+// http.DefaultTransport.
 func NewTransport(s *Signer, next http.RoundTripper) *Transport {
 	if next == nil {
 		next = http.DefaultTransport
@@ -73,13 +74,13 @@ func (t *Transport) send(r *http.Request, body io.ReadCloser, nonce string) (*ht
 		}
 		return nil, err
 	}
-	proved := r.Clone(r.Context()) // a RoundTripper leaves the request as it is
+	proved := r.Clone(r.Context()) // a RoundTripper must not modify the request
 	proved.Body = body
 	proved.Header.Set(Header, proof) // CL-30
 	return t.next.RoundTrip(proved)
 }
 
-// presented returns the access token that a request presents as one that is bound to a key.
+// presented returns the access token that a request presents with the scheme DPoP.
 func presented(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, Header) {
@@ -88,7 +89,8 @@ func presented(r *http.Request) string {
 	return token
 }
 
-// Again returns the body of a request for a second time. ok is false if it can be had only once.
+// Again returns the body of a request for a second attempt. ok is false if it can be read only
+// once.
 func Again(r *http.Request) (body io.ReadCloser, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r.Body, true
@@ -108,7 +110,8 @@ func (t *Transport) nonce(r *http.Request) string {
 	return t.nonces[origin(r)]
 }
 
-// learn keeps the nonce of an answer, and reports whether the request was refused for want of it.
+// learn stores the nonce of a response, and reports whether the request was refused because of a
+// missing nonce.
 func (t *Transport) learn(r *http.Request, resp *http.Response) (refused bool) {
 	nonce := resp.Header.Get(NonceHeader)
 	if nonce == "" || len(nonce) > maxNonce {
@@ -116,15 +119,15 @@ func (t *Transport) learn(r *http.Request, resp *http.Response) (refused bool) {
 	}
 	t.mu.Lock()
 	if len(t.nonces) >= maxOrigins && t.nonces[origin(r)] == "" {
-		clear(t.nonces) // which costs each server one refusal more
+		clear(t.nonces) // each server then refuses one more request
 	}
 	t.nonces[origin(r)] = nonce
 	t.mu.Unlock()
 	return wantsNonce(resp)
 }
 
-// wantsNonce reports whether an answer is the refusal of a proof without the nonce of the server: a
-// 400 of an authorization server (RFC 9449 §8), or the 401 of a resource (§9).
+// wantsNonce reports whether a response refuses a proof without the server's nonce: a 400 from an
+// authorization server (RFC 9449 §8), or a 401 from a resource (§9).
 func wantsNonce(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusBadRequest:

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// server judges proofs as an authorization server does at /token, and as a resource elsewhere.
+// server checks proofs as an authorization server at /token, and as a resource elsewhere.
 type server struct {
 	*httptest.Server
-	mu     sync.Mutex // guards what follows
-	nonce  string     // that it demands; "": none
+	mu     sync.Mutex // guards the following fields
+	nonce  string     // required nonce; "" for none
 	proofs []*Proof
 	bodies []string
 }
@@ -58,7 +58,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusUnauthorized)
 }
 
-// seen returns the proofs that came, and forgets them.
+// seen returns the received proofs, and forgets them.
 func (s *server) seen(nonce string) (proofs []*Proof, bodies []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,8 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// TestNoEndlessNonces: a server that is never content is asked twice, and what it gives is bounded.
+// TestNoEndlessNonces checks that a server that always refuses is asked only twice, and that stored
+// nonces are limited.
 func TestNoEndlessNonces(t *testing.T) {
 	n := 0
 	nonce := func() string { return fmt.Sprint("n", n) }

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// Claim is Clean for a name that an application or a person chose, and that stands between quotation
-// marks of ours: it has none, of any kind, with which it could end them and go on in our words. An
-// apostrophe within a word stays.
+// Claim is Clean for a name that an application or a user chose, to be shown between our quotation
+// marks. It removes quotation marks of any kind, because they could end the quotation and continue
+// in our words. An apostrophe within a word stays.
 func Claim(s string, limit int) string { return Clean(unquote(s), limit) }
 
 func unquote(s string) string {
@@ -23,17 +23,17 @@ func unquote(s string) string {
 	return string(out)
 }
 
-// quotation reports quotation marks, and what looks like one.
+// quotation reports whether r is, or looks like, a quotation mark.
 func quotation(r rune) bool {
 	return unicode.In(r, unicode.Quotation_Mark, unicode.Pi, unicode.Pf) ||
 		strings.ContainsRune("`´ʹʺʻʼʽˮ˝ʼ′″‴‵‶‷〃ʾʿ״׳", r)
 }
 
-// maxDigits is how many digits of a number stand in a name in a letter: fewer than those of a telephone.
+// maxDigits is the number of digits of a number in a mail: fewer than in a telephone number.
 const maxDigits = 6
 
-// Unlinked is a name of which mail programs make no link: no address, and no telephone number. What
-// they take for one has a space in it, or fewer digits.
+// Unlinked returns a name without addresses and telephone numbers that mail programs would link. It
+// inserts a space, or removes digits.
 func Unlinked(s string) string {
 	var out []rune
 	digits, runes := 0, []rune(s)
@@ -57,14 +57,13 @@ func Unlinked(s string) string {
 	return string(out)
 }
 
-// joins reports what stands between the parts of an address, also where a program normalizes it.
+// joins reports whether r separates the parts of an address, even after a program normalizes it.
 func joins(r rune) bool { return strings.ContainsRune("./:@\\．。｡／：＠․", r) }
 
-// Clean makes supplied text fit to be read (AS-48): white space of every kind becomes one
-// space, characters that are invisible or reorder the line are dropped (a
-// right-to-left override shows "exe.jpg" where "gpj.exe" stands), stacked marks are
-// limited (they would paint over our own words), and what is too long ends in an
-// ellipsis. Escaping is left to html/template.
+// Clean makes supplied text safe to show (AS-48). White space of any kind becomes one space.
+// Characters that are invisible or reorder the line are dropped: a right-to-left override shows
+// "exe.jpg" for "gpj.exe". Stacked marks are limited, because they would cover our own words. Text
+// that is too long ends in an ellipsis. html/template does the escaping.
 func Clean(s string, limit int) string {
 	if len(s) <= limit && isClean(s) {
 		return s
@@ -95,7 +94,7 @@ func Clean(s string, limit int) string {
 	return string(out)
 }
 
-// isClean reports text of visible ASCII with single spaces within: most of it is.
+// isClean reports whether s is visible ASCII with single inner spaces, as most text is.
 func isClean(s string) bool {
 	space := true
 	for i := range len(s) {

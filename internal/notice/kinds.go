@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Kind is a kind of change. It is kept and sent, so a name is never reused for another meaning.
+// Kind is a kind of change. It is stored and sent, so a name must never get another meaning.
 type Kind string
 
 // The kinds of changes.
@@ -31,10 +31,10 @@ const (
 	RemoteSignIn        Kind = "device-signed-in"
 )
 
-// wording is what a letter says of a kind.
+// wording is the text of a mail about a kind.
 type wording struct{ subject, text text.Sentence }
 
-// kinds are all of them with what a letter says.
+// kinds maps each kind to the text of its mail.
 var kinds = map[Kind]wording{
 	WayAdded:            {text.Say("letter.way_added"), text.Say("letter.way_added_text")},
 	WayRemoved:          {text.Say("letter.way_removed"), text.Say("letter.way_removed_text")},
@@ -54,26 +54,26 @@ var kinds = map[Kind]wording{
 	KeyMade:             {text.Say("letter.key_made"), text.Say("letter.key_made_text")},
 }
 
-// otherwise is what a letter says of any other kind.
+// otherwise is the text of a mail about any other kind.
 var otherwise = wording{text.Say("letter.changed"), text.Say("letter.changed_text")}
 
-// named are the kinds whose detail is a name that a person chose, a thief perhaps, or that an application or
-// a browser gives itself.
+// named lists the kinds whose detail is a name. A user, possibly a thief, an application or a
+// browser may have chosen it.
 var named = []Kind{WayAdded, WayRemoved, WayRenamed, KeyMade, Resumed, RemoteSignIn}
 
-// maxName is how much of such a name is shown, in characters: too little for a letter in a letter.
+// maxName limits such a name, in characters, so that it cannot hold a message.
 const maxName = 40
 
-// between stands between the two names of a way that was given another one.
+// between separates the old and the new name in the detail of WayRenamed.
 const between = " → "
 
-// Renamed is the detail of WayRenamed.
+// Renamed returns the detail of WayRenamed.
 func Renamed(before, after string) string {
 	return label.Clean(before, maxName) + between + label.Clean(after, maxName)
 }
 
-// Name returns the name in a detail, "" for a kind whose detail is not a name. Put it between quotation
-// marks: it may read like a sentence of ours.
+// Name returns the name in a detail, or "" for a kind whose detail is not a name. Show it in
+// quotation marks, because it may read like a sentence of the server.
 func (k Kind) Name(detail string) string {
 	if !slices.Contains(named, k) {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestKindsInDocs: a receiver of notices filters by the names in docs/operating/accounts.md, so these are
-// the names of the kinds, and all of them.
+// TestKindsInDocs checks that docs/operating/accounts.md lists exactly the names of the kinds,
+// because receivers of notices filter by them.
 func TestKindsInDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operating/accounts.md")
 	if err != nil {

@@ -13,21 +13,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Letter is a message to one person. UserID says to whom; or To and Locale do, and no account is looked
-// up. Subject and Lines stay empty for a letter about a change.
+// Letter is a mail to one user. Its recipient is UserID, or To and Locale without an account.
+// Subject and Lines stay empty for a mail about a change.
 type Letter struct {
 	UserID  string
 	To      string
-	Locale  string // the language that the person of To chose; "": none
+	Locale  string // the language that the recipient chose; "" for none
 	Subject text.Sentence
 	Lines   []text.Sentence // paragraphs
-	Link    string          // "" or what to open
+	Link    string          // the URL to open, or ""
 
 	event   *Event
 	stopURL string
 }
 
-// destination counts letters about no change, such as a link that was asked for, as one kind.
+// destination treats all mails without a change, such as requested links, as one kind.
 func (l Letter) destination() destination {
 	to := destination{person: l.UserID}
 	if l.UserID == "" {
@@ -39,7 +39,7 @@ func (l Letter) destination() destination {
 	return to
 }
 
-// send delivers a letter. A person who has no address is told at the next visit.
+// send delivers a mail. A user without an address is notified at the next visit.
 func (t *Notifier) send(ctx context.Context, l Letter) error {
 	if l.UserID != "" {
 		user, err := t.cfg.Store.User(ctx, l.UserID)
@@ -65,7 +65,7 @@ func (t *Notifier) send(ctx context.Context, l Letter) error {
 	return t.cfg.Mailer.Send(ctx, l.To, t.cfg.Product+": "+subject, body, html)
 }
 
-// about completes a letter about a change.
+// about completes a mail about a change.
 func (t *Notifier) about(l Letter, u storage.User) Letter {
 	w, ok := kinds[l.event.Kind]
 	if !ok {
@@ -93,7 +93,7 @@ func (t *Notifier) about(l Letter, u storage.User) Letter {
 	return l
 }
 
-// letter is simple on purpose: no picture, no style from elsewhere, nothing that reports back.
+// letter is simple on purpose: no picture, no external style, no tracking.
 var letter = template.Must(template.New("letter").Parse(`<!doctype html>
 <html lang="{{.Language}}"{{if .RightToLeft}} dir="rtl"{{end}}>
 <head><meta charset="utf-8"><title>{{.Subject}}</title></head>
@@ -104,7 +104,7 @@ var letter = template.Must(template.New("letter").Parse(`<!doctype html>
 {{end}}</body></html>
 `))
 
-// written is a letter in a language.
+// written is a mail in one language.
 type written struct {
 	Language    string
 	RightToLeft bool
@@ -134,14 +134,14 @@ func write(l Letter, in *text.Language) (subject, body, html string, err error) 
 	return w.Subject, strings.Join(parts, "\n\n") + "\n", b.String(), nil
 }
 
-// isolated is a value that does not reorder the words around it (PE-13).
+// isolated returns a value that does not reorder the text around it (PE-13).
 func isolated(s string) string { return "<bdi>" + template.HTMLEscapeString(s) + "</bdi>" }
 
-// ErrNoMail is the error of a letter where no mail server is configured.
+// ErrNoMail is returned if no mail server is configured.
 var ErrNoMail = errors.New("notice: there is no mail server")
 
-// Test sends a letter that asks nothing of its reader, and returns once the mail server has taken or refused it.
-// Locale is a language that the reader has chosen, or "".
+// Test sends a test mail, and returns when the mail server has accepted or refused it. locale is
+// the recipient's language, or "".
 func (t *Notifier) Test(ctx context.Context, to, locale string) error {
 	if t == nil || t.cfg.Mailer == nil {
 		return ErrNoMail

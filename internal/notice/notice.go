@@ -1,5 +1,6 @@
-// Package notice tells people what has changed about their accounts: in the audit, at their next
-// visit, by mail, and the operator by a webhook. Telling never fails or delays the change.
+// Package notice notifies users of changes to their accounts: in the audit log, at their next
+// visit, and by mail. It notifies administrators with a webhook. A notification never fails or
+// delays the change.
 package notice
 
 import (
@@ -17,18 +18,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Store is what this package needs of a store.
+// Store is the part of a store that this package needs.
 type Store interface {
 	storage.Notices
 	User(ctx context.Context, id string) (storage.User, error)
 }
 
-// Mailer sends one message. mail.Sender is the usual one.
+// Mailer sends one message. It is usually a mail.Sender.
 type Mailer interface {
 	Send(ctx context.Context, to, subject, text, html string) error
 }
 
-// Hook hands one event to the operator. Webhook is the usual one.
+// Hook delivers one event to the administrator. It is usually a Webhook.
 type Hook interface {
 	Post(ctx context.Context, e Event) error
 }
@@ -37,12 +38,12 @@ type Hook interface {
 type Config struct {
 	Store  Store
 	Issuer string
-	// Product is the name of this server in letters. Default: "mcp-authd".
+	// Product is the name of this server in mails. Default: "mcp-authd".
 	Product string
-	// Texts are the words of letters. Default: those of the program.
+	// Texts returns the texts of mails. Default: the built-in texts.
 	Texts  func() (*text.Catalogues, error)
-	Mailer Mailer // nil: there is no mail
-	Hook   Hook   // nil: there is no webhook
+	Mailer Mailer // nil without mail
+	Hook   Hook   // nil without a webhook
 	Audit  *audit.Recorder
 	Logger *slog.Logger
 	Now    func() time.Time
@@ -50,7 +51,7 @@ type Config struct {
 	Sleep func(context.Context, time.Duration) error
 }
 
-// Notifier tells people. It is safe for concurrent use; nil tells no one anything.
+// Notifier notifies users. It is safe for concurrent use. A nil Notifier does nothing.
 type Notifier struct {
 	cfg   Config
 	mail  *queue[Letter]
@@ -93,15 +94,15 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Change is what changed.
+// Change is a change to an account.
 type Change struct {
 	Kind   Kind
-	Detail string // what it happened to, such as the name of a passkey; "" when the kind says all
+	Detail string // the changed object, such as the name of a passkey; may be ""
 }
 
-// Event is a change as the operator is told of it.
+// Event is a change as sent to the administrator.
 type Event struct {
-	ID     string    `json:"id"` // the same at each attempt
+	ID     string    `json:"id"` // the same in each attempt
 	Kind   Kind      `json:"kind"`
 	At     time.Time `json:"at"`
 	Issuer string    `json:"issuer"`
@@ -112,10 +113,10 @@ type Event struct {
 
 func (e Event) destination() destination { return destination{person: e.UserID, kind: string(e.Kind)} }
 
-// From is the detail of RecoverLinkMade: the moment from which the link works.
+// From returns the detail of RecoverLinkMade: the time when the link becomes valid.
 func From(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// Moment is the moment of such a detail, also of one that a server kept before letters had languages.
+// Moment parses such a detail. It also accepts the form of servers that had no translated mails.
 func Moment(detail string) (at time.Time, ok bool) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04 UTC", "good from 2006-01-02 15:04 UTC"} {
 		if at, err := time.Parse(layout, detail); err == nil {
@@ -125,18 +126,18 @@ func Moment(detail string) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// keepTime bounds the writing of a notice.
+// keepTime limits the writing of a notice.
 const keepTime = 5 * time.Second
 
-// maxDetail bounds what a notice says of a name that people or applications chose, in bytes: both names
-// of a way that was renamed fit.
+// maxDetail limits a detail chosen by users or applications, in bytes. Both names of a renamed
+// authentication method fit.
 const maxDetail = 400
 
-// Tell records a change that has happened (PE-04), keeps it for the next visit of its person, and hands it
-// to mail and webhook. It goes on when the caller's request has ended.
+// Tell records a change (PE-04), stores it for the user's next visit, and queues it for mail and
+// webhook. It continues after the caller's request has ended.
 func (t *Notifier) Tell(ctx context.Context, userID string, c Change) { t.tell(ctx, userID, c, "") }
 
-// TellOfRecovery is Tell for a recovery link, which the letter leads to, and how to stop it.
+// TellOfRecovery is Tell for a recovery link. The mail says how to stop it, with stopURL.
 func (t *Notifier) TellOfRecovery(ctx context.Context, userID string, c Change, stopURL string) {
 	t.tell(ctx, userID, c, stopURL)
 }
@@ -168,17 +169,17 @@ func (t *Notifier) tell(ctx context.Context, userID string, c Change, stopURL st
 	}
 }
 
-// Write queues a letter that is about no change, such as one with a link that a person asked for.
+// Write queues a mail that is not about a change, such as one with a requested link.
 func (t *Notifier) Write(l Letter) {
 	if t.HasMail() {
 		t.mail.add(l)
 	}
 }
 
-// HasMail reports whether people can be written to.
+// HasMail reports whether mail can be sent.
 func (t *Notifier) HasMail() bool { return t != nil && t.cfg.Mailer != nil }
 
-// SendNow delivers a letter, once, and says whether that worked.
+// SendNow delivers a mail in a single attempt, and returns its error.
 func (t *Notifier) SendNow(ctx context.Context, l Letter) error {
 	if !t.HasMail() {
 		return errors.New("notice: there is no mail")
@@ -186,17 +187,17 @@ func (t *Notifier) SendNow(ctx context.Context, l Letter) error {
 	return t.send(ctx, l)
 }
 
-// Unseen returns what a person has not seen, newest first.
+// Unseen returns the notices that a user has not seen, newest first.
 func (t *Notifier) Unseen(ctx context.Context, userID string) ([]storage.Notice, error) {
 	return t.cfg.Store.UnseenNotices(ctx, userID)
 }
 
-// See marks notices of a person as seen.
+// See marks notices of a user as seen.
 func (t *Notifier) See(ctx context.Context, userID string, ids []string) error {
 	return t.cfg.Store.SeeNotices(ctx, userID, ids, t.cfg.Now())
 }
 
-// Drain waits until all is delivered, or ctx ends. What is left then is lost.
+// Drain waits until all notices are delivered, or ctx ends. The rest is then lost.
 func (t *Notifier) Drain(ctx context.Context) {
 	if t == nil {
 		return
@@ -217,8 +218,8 @@ func (t *Notifier) lost(by, userID string, err error) {
 		slog.String("reason", err.Error()))
 }
 
-// plain is a name as a line of text shows it: without what would begin a line of its own, or turn
-// the direction of what surrounds it.
+// plain returns a name for a line of text, without line breaks or characters that change the
+// direction of the text around it.
 func plain(s string) string {
 	return cut(strings.Map(func(r rune) rune {
 		switch {

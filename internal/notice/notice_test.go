@@ -28,7 +28,7 @@ import (
 
 const secret = "0123456789abcdef0123456789abcdef"
 
-// TestPE04AChangeIsToldEverywhere: in the audit, at the next visit, by mail and by webhook.
+// TestPE04AChangeIsToldEverywhere checks the audit log, the next visit, mail and webhook.
 func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	r := newRig(t)
 	got := make(chan *http.Request, 1)
@@ -79,8 +79,8 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	}
 }
 
-// TestPE04TellingFailsNoRequest: a store, a mail server and a webhook that are down, and a caller
-// who has gone away.
+// TestPE04TellingFailsNoRequest checks that a failing store, mail server and webhook, and a
+// canceled caller, do no harm.
 func TestPE04TellingFailsNoRequest(t *testing.T) {
 	r := newRig(t)
 	r.cfg.Mailer = failing{}
@@ -104,7 +104,8 @@ func TestPE04TellingFailsNoRequest(t *testing.T) {
 	none.Drain(t.Context())
 }
 
-// TestPE04WhatFailsIsSentAgainAFewTimes: and what was refused is not.
+// TestPE04WhatFailsIsSentAgainAFewTimes checks that a failed delivery is retried a few times, and a
+// refused one is not.
 func TestPE04WhatFailsIsSentAgainAFewTimes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -122,7 +123,8 @@ func TestPE04WhatFailsIsSentAgainAFewTimes(t *testing.T) {
 	}
 }
 
-// TestPE04TheQueueIsBounded: a mail server that hangs holds up no one, and what is too much is lost.
+// TestPE04TheQueueIsBounded checks that a hanging mail server blocks nobody, and that excess mails
+// are dropped.
 func TestPE04TheQueueIsBounded(t *testing.T) {
 	r := newRig(t)
 	r.cfg.Mailer = hanging{}
@@ -138,7 +140,8 @@ func TestPE04TheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestPE04TheWebhookReachesNoInnerNetwork: unless the operator names it.
+// TestPE04TheWebhookReachesNoInnerNetwork checks that private networks are refused unless
+// configured.
 func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 	reached := make(chan bool, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached <- true }))
@@ -154,9 +157,9 @@ func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 	}
 }
 
-// TestPE04NamesInLettersSayNothingInOurWords: an application, a thief who adds a way in, or the program
-// that another device let in, chooses a name. It is quoted, cut, said to be unverified, and nothing in it
-// becomes a link.
+// TestPE04NamesInLettersSayNothingInOurWords checks names chosen by an application, by a thief who
+// adds an authentication method, or by a program on another device. A mail must quote and truncate
+// them, call them unverified, and link nothing in them.
 func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 	r := newRig(t)
 	notifier := notice.New(r.cfg)
@@ -188,8 +191,8 @@ func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 	}
 }
 
-// TestPE13LettersAreInTheLanguageOfThePerson: all of them, and a name in another direction reorders
-// nothing.
+// TestPE13LettersAreInTheLanguageOfThePerson checks the mails of all kinds, and that a name in
+// another direction reorders nothing.
 func TestPE13LettersAreInTheLanguageOfThePerson(t *testing.T) {
 	r := newRig(t)
 	notifier := notice.New(r.cfg)

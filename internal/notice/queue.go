@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// maxQueued bounds the items that wait, for all people together.
+	// maxQueued limits the queued items of all users together.
 	maxQueued = 1024
-	// maxOfKind bounds the items of one kind that wait for one person. Each kind has its own bound, so
-	// that renaming a passkey a thousand times cannot crowd out the notice of a new password.
+	// maxOfKind limits the queued items of one kind for one user. Each kind has its own limit, so
+	// that a thousand renamed passkeys cannot crowd out the notice of a new password.
 	maxOfKind = 8
-	// maxAtOnce bounds the deliveries under way.
+	// maxAtOnce limits concurrent deliveries.
 	maxAtOnce   = 4
 	attemptTime = 30 * time.Second
 )
 
-// pauses are the waits between the attempts to deliver one item.
+// pauses holds the waits between the attempts to deliver one item.
 var pauses = [...]time.Duration{2 * time.Second, 15 * time.Second, time.Minute}
 
 var errFull = errors.New("the queue is full")
 
-// destination names the person an item is for, and its kind.
+// destination is the user of an item, and its kind.
 type destination struct{ person, kind string }
 
-// queue delivers items in the background. Each person has a lane, which delivers in order. A lane that
-// waits between two attempts holds up no other lane, and the lanes take turns at delivering.
+// queue delivers items in the background. Each user has a lane, which delivers in order. A lane
+// that waits for a retry blocks no other lane, and the lanes take turns.
 type queue[T any] struct {
 	sleep   func(context.Context, time.Duration) error
 	deliver func(context.Context, T) error
 	lost    func(T, error)
 	to      func(T) destination
-	turns   chan struct{} // holds one element for each delivery under way
+	turns   chan struct{} // holds one element per running delivery
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the following fields
 	lanes   map[string][]T
 	waiting int
 	idle    chan struct{} // closed while lanes is empty

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestEN03AFullMailboxHoldsUpNobody: the letters of one person wait for a retry that never comes, and
-// another person's letter is delivered meanwhile.
+// TestEN03AFullMailboxHoldsUpNobody checks that mails of one user that wait for a retry do not
+// delay another user's mail.
 func TestEN03AFullMailboxHoldsUpNobody(t *testing.T) {
 	r := newRig(t)
 	addBerta(t, r)
@@ -35,7 +35,8 @@ func TestEN03AFullMailboxHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestEN03AFloodHidesNoOtherNotice: neither another person's nor one of another kind of the same person.
+// TestEN03AFloodHidesNoOtherNotice checks notices of other users, and other kinds of notices of the
+// same user.
 func TestEN03AFloodHidesNoOtherNotice(t *testing.T) {
 	r := newRig(t)
 	addBerta(t, r)
@@ -54,7 +55,7 @@ func TestEN03AFloodHidesNoOtherNotice(t *testing.T) {
 	for to := range m.sent {
 		got[to]++
 	}
-	// One rename is under way when the ninth is refused, so eight or nine of them are delivered.
+	// One rename is being delivered when the ninth is refused, so eight or nine are delivered.
 	if n := got["anna@example.com"]; n < 9 || n > 10 || got["berta@example.com"] != 1 {
 		t.Errorf("got %v", got)
 	}
@@ -64,7 +65,8 @@ func TestEN03AFloodHidesNoOtherNotice(t *testing.T) {
 	}
 }
 
-// TestEN03AFullQueueMakesRoom: a person without letters gets in when others fill the queue.
+// TestEN03AFullQueueMakesRoom checks that a user without queued mails gets a place when others fill
+// the queue.
 func TestEN03AFullQueueMakesRoom(t *testing.T) {
 	r := newRig(t)
 	addBerta(t, r)
@@ -105,7 +107,8 @@ func drainNow(t *testing.T, n *notice.Notifier) {
 	n.Drain(gone)
 }
 
-// postbox is a mail server that delivers nothing until it is opened, and whose mailbox full is full.
+// postbox is a mail server that delivers nothing until open is closed. The mailbox full always
+// fails.
 type postbox struct {
 	full string
 	open chan struct{}

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 )
 
-// Webhook posts events to a URL of the operator.
+// Webhook posts events to a configured URL.
 type Webhook struct {
 	url    string
 	secret []byte
@@ -19,7 +19,7 @@ type Webhook struct {
 	now    func() time.Time
 }
 
-// NewWebhook returns a Webhook. Without networks it reaches public addresses only.
+// NewWebhook returns a Webhook. Without networks it reaches only public addresses.
 func NewWebhook(url, secret string, networks []netip.Prefix) *Webhook {
 	return &Webhook{
 		url: url, secret: []byte(secret), now: time.Now,

@@ -1,5 +1,5 @@
-// Package recent keeps at hand what was read from the store and changes seldom, so that it is
-// answered without the store most of the time, and also while the store is away.
+// Package recent caches values that are read from the store and seldom change. Most requests then
+// need no store, and requests continue while the store is unavailable.
 package recent
 
 import (
@@ -11,40 +11,42 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TTL is how long a value is used when Value does not say otherwise.
+// TTL is the default lifetime of a value.
 const TTL = 2 * time.Second
 
-// errUnread is the error of a reading whose Read panicked.
+// errUnread is the result of a reading whose Read panicked.
 var errUnread = errors.New("recent: Read did not return")
 
-// Value is the last T that Read returned.
+// Value caches the last T that Read returned.
 type Value[T any] struct {
 	Read func(context.Context) (T, error)
 	Now  func() time.Time
-	// TTL is how old the value may be before it is read again; 0 means the constant TTL. While a read runs, the earlier
-	// value is used: up to twice TTL if Strict. If not Strict, TTL also bounds each read.
+	// TTL is how old the value may be before it is read again. The default is the constant TTL.
+	// While a read runs, the earlier value is used: up to twice TTL if Strict. If not Strict, TTL
+	// also limits each read.
 	TTL time.Duration
-	// Strict makes Load fail when Read fails, and never return a value older than twice TTL. Access decisions need it.
+	// Strict makes Load fail if Read fails, and never return a value older than twice TTL. Access
+	// decisions need it.
 	Strict bool
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	known   bool
 	current T
-	askedAt time.Time   // when it was read, or could not be
-	reading *reading[T] // nil: no request reads
+	askedAt time.Time   // when it was read, or the read failed
+	reading *reading[T] // nil if no read runs
 }
 
-// reading is one call of Read. What it came to is set before done is closed.
+// reading is one call of Read. Its result is set before done is closed.
 type reading[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
-	left  bool // the request that read had ended
+	left  bool // the reading request has ended
 }
 
-// Load returns the value, and reads it again when it is older than TTL. One caller reads. The others get the earlier
-// value if it may still be used, and wait otherwise. If Read fails, a Value that is not Strict keeps the earlier value:
-// a request that needs the store for more than this sees its error.
+// Load returns the value, and reads it again if it is older than TTL. One caller reads. The others
+// get the earlier value if it may still be used, and otherwise wait. If Read fails, a Value that is
+// not Strict keeps the earlier value: requests that need more from the store see its error there.
 func (v *Value[T]) Load(ctx context.Context) (T, error) {
 	for {
 		current, r, usable, first := v.join()
@@ -60,7 +62,7 @@ func (v *Value[T]) Load(ctx context.Context) (T, error) {
 			if !r.left {
 				return r.value, r.err
 			}
-			// The request that read has ended. Try again.
+			// The reading request has ended. Try again.
 		case <-ctx.Done():
 			return current, ctx.Err()
 		}
@@ -74,13 +76,13 @@ func (v *Value[T]) Forget() {
 	v.known, v.reading = false, nil
 }
 
-// join returns the value if it may be used, or else the reading to wait for. First reports whether the caller must
-// carry it out.
+// join returns the value if it may be used, or else the reading to wait for. first reports whether
+// the caller must run it.
 func (v *Value[T]) join() (current T, r *reading[T], usable, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	age, ttl := v.Now().Sub(v.askedAt), v.ttl()
-	if age < 0 { // the clock went back
+	if age < 0 { // the clock was set back
 		age = ttl
 	}
 	tolerable := v.reading != nil && (!v.Strict || age < 2*ttl)
@@ -93,7 +95,7 @@ func (v *Value[T]) join() (current T, r *reading[T], usable, first bool) {
 	return v.current, v.reading, false, first
 }
 
-// read carries out a reading.
+// read runs a reading.
 func (v *Value[T]) read(ctx context.Context, r *reading[T]) {
 	defer v.end(r)
 	request := ctx

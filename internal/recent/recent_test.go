@@ -30,26 +30,27 @@ func TestValue(t *testing.T) {
 		want(0, errAway) // never read
 		away = nil
 		want(2, nil)
-		want(2, nil) // at hand
+		want(2, nil) // cached
 		wait.Advance(recent.TTL)
 		want(3, nil)
 		away = errAway
 		wait.Advance(recent.TTL)
-		want(3, nil) // an earlier one stands,
+		want(3, nil) // the earlier value stays,
 		away = nil
-		want(3, nil) // and is not asked for by each request meanwhile
+		want(3, nil) // and not every request tries to read
 		wait.Advance(recent.TTL)
 		want(5, nil)
 	})
 }
 
-// TestStrict: RU-19. What decides about somebody is not known from a time before the store was away.
+// TestStrict checks that access decisions never use a value read before the store became
+// unavailable (RU-19).
 func TestStrict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var hangs bool
 		var away error
 		v := recent.Value[int]{Now: time.Now, Strict: true, Read: func(ctx context.Context) (int, error) {
-			ctx, cancel := context.WithTimeout(ctx, recent.TTL) // as the store has one
+			ctx, cancel := context.WithTimeout(ctx, recent.TTL) // as a store does
 			defer cancel()
 			if hangs {
 				<-ctx.Done()
@@ -64,7 +65,7 @@ func TestStrict(t *testing.T) {
 		}
 		want(false)
 		away = errAway
-		want(false) // at hand
+		want(false) // cached
 		wait.Advance(recent.TTL)
 		want(true)
 		want(true)
@@ -76,7 +77,7 @@ func TestStrict(t *testing.T) {
 		}
 		go load()
 		synctest.Wait()
-		want(false) // for as long as another reads it first
+		want(false) // while another request reads
 		if err := <-ended; err == nil {
 			t.Error("a store that hangs has an answer")
 		}
@@ -89,8 +90,8 @@ func TestStrict(t *testing.T) {
 	})
 }
 
-// TestCrowdAfterQuiet: OP-03. What was not needed for long is read once for all who need it at the same time, and none
-// of them is refused. Of a reader whose caller has gone, another takes over.
+// TestCrowdAfterQuiet checks that an expired value is read once for all concurrent requests, and
+// that none of them fails (OP-03). If the reading request is canceled, another takes over.
 func TestCrowdAfterQuiet(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -154,7 +155,8 @@ func TestCrowdAfterQuiet(t *testing.T) {
 	}
 }
 
-// TestOperatorsReading: OP-08. The read that other requests wait for is not one of those that operators wait for.
+// TestOperatorsReading checks that a read that other requests wait for does not use the connections
+// for administrators (OP-08).
 func TestOperatorsReading(t *testing.T) {
 	v := recent.Value[bool]{Now: time.Now, Read: func(ctx context.Context) (bool, error) {
 		return storage.IsAside(ctx), nil
@@ -164,7 +166,7 @@ func TestOperatorsReading(t *testing.T) {
 	}
 }
 
-// TestForget: what is forgotten is read again, also where a read had begun before.
+// TestForget checks that a forgotten value is read again, even if a read was already running.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := make(chan chan int)

@@ -1,6 +1,6 @@
-// Package reference makes what names a request to people: eight letters and digits that can be read aloud, and
-// for the requests of a resource server in another process four before them that are its own. It imports the
-// standard library only, since the package that tool authors link rests on it.
+// Package reference creates names of requests for users: eight letters and digits that can be read
+// aloud. For a resource server in another process, four more characters before them identify the
+// server. It imports only the standard library, because the package for tool authors links it.
 package reference
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// alphabet has no two characters that people take for each other, and no vowels to make words of.
+// alphabet has no characters that are easily confused, and no vowels, which could form words.
 const alphabet = "23456789BCDFGHJKMNPQRTVWXZ"
 
 const (
@@ -17,7 +17,8 @@ const (
 	markLength = 4
 )
 
-// New returns a reference of a request to the authorization server, or to an MCP server in its process (OB-02).
+// New returns a reference for a request to the authorization server, or to an MCP server in its
+// process (OB-02).
 func New() string {
 	out := make([]byte, 0, length)
 	var random [16]byte
@@ -32,18 +33,19 @@ func New() string {
 	return string(out)
 }
 
-// NewOf returns a reference of a request to a resource server in another process, which is a client of the
-// authorization server. It begins with a mark of that client, so that it cannot be one of another's.
+// NewOf returns a reference for a request to a resource server in another process, which is a
+// client of the authorization server. It starts with a mark of that client, so it cannot equal a
+// reference of another one.
 func NewOf(client string) string { return mark(client) + New() }
 
-// IsOf reports whether a reference is one of a client, as NewOf makes them.
+// IsOf reports whether a reference was created by NewOf for client.
 func IsOf(reference, client string) bool {
 	rest, marked := strings.CutPrefix(reference, mark(client))
 	return marked && len(rest) == length && strings.Trim(rest, alphabet) == ""
 }
 
-// Parse is the reference that a person has typed, without regard to case, hyphens and spaces. It reports
-// whether it can be one.
+// Parse returns the reference that a user has typed, ignoring case, hyphens and spaces. It reports
+// whether it is valid.
 func Parse(typed string) (string, bool) {
 	s := strings.NewReplacer("-", "", " ", "").Replace(strings.ToUpper(strings.TrimSpace(typed)))
 	if len(s) != length && len(s) != markLength+length || strings.Trim(s, alphabet) != "" {

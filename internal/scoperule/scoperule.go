@@ -1,5 +1,6 @@
-// Package scoperule decides which scopes of a resource people may have, by rules. It knows nothing of where people and
-// rules come from: thirdparty has rules on what a provider says of a person, internal/access has rules on accounts.
+// Package scoperule decides by rules which scopes of a resource users may have. It does not know
+// where users and rules come from: thirdparty has rules about providers' claims, internal/access
+// has rules about accounts.
 package scoperule
 
 import (
@@ -8,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Rank says how closely a rule is about a person. Of the rules that hold for a person, those of the lowest rank decide.
+// Rank says how specific a rule is. The rules of the lowest rank that apply to a user decide.
 type Rank int
 
 // The ranks.
@@ -18,14 +19,14 @@ const (
 	Everyone
 )
 
-// Rule gives the people for whom it holds scopes of a resource.
+// Rule gives the users that it applies to scopes of a resource.
 type Rule struct {
-	Resource string // "": any
+	Resource string // "" for any
 	Scopes   oauth.Scopes
-	All      bool // every scope, also those that Scopes does not name
+	All      bool // every scope, including those missing in Scopes
 	Rank     Rank
-	// Whole rules decide on every scope of the resource. Others decide only on the scopes that they name, which they
-	// keep to the people for whom they hold.
+	// Whole rules decide on every scope of the resource. Other rules decide only on the scopes that
+	// they name, which they reserve for the users that they apply to.
 	Whole bool
 }
 
@@ -36,12 +37,12 @@ func (r Rule) governs(resource, scope string) bool {
 	return (r.Resource == "" || r.Resource == resource) && (r.Whole || r.gives(scope))
 }
 
-// None is the index of no rule.
+// None is the index for no rule.
 const None = -1
 
-// Decide reports whether a person may have a scope of a resource, and by which rule. holds says for each rule whether
-// it holds for the person. Without a rule that holds, a scope is open unless a rule gives it to a group: a rule about
-// one person says nothing about others.
+// Decide reports whether a user may have a scope of a resource, and returns the index of the
+// deciding rule. holds says for each rule whether it applies to the user. If no rule applies, a
+// scope is open unless a rule gives it to a group: a rule about one user does not affect others.
 func Decide(rules []Rule, holds []bool, resource, scope string) (allowed bool, by int) {
 	by, open := None, true
 	for i, r := range rules {
@@ -61,8 +62,8 @@ func Decide(rules []Rule, holds []bool, resource, scope string) (allowed bool, b
 	return allowed, by
 }
 
-// Permitted returns those of scopes that the rules leave to a person, and in order the indexes of the rules that
-// withhold the others.
+// Permitted returns the scopes that the rules permit a user, and the indexes of the rules that
+// withhold the others, in order.
 func Permitted(
 	rules []Rule, holds []bool, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy []int) {
@@ -82,8 +83,8 @@ func Permitted(
 	return left, slices.Compact(withheldBy)
 }
 
-// withholds reports whether r is one of the rules that keep a scope from a person: a rule of the rank that decides, or
-// when no rule holds for the person, a rule for a group that they are not in.
+// withholds reports whether r withholds a scope from a user. It does if it has the deciding rank,
+// or, if no rule applies to the user, if it is for a group that the user is not in.
 func withholds(rules []Rule, by int, r Rule, holds bool) bool {
 	if by == None {
 		return !holds && r.Rank == Group

@@ -11,20 +11,20 @@ func TestWholeRules(t *testing.T) {
 	const here, there = "https://mcp.example.com", "https://other.example.com"
 	read, write := oauth.Scopes{"notes"}, oauth.Scopes{"notes", "notes:write"}
 	rules := []Rule{
-		{Resource: here, Rank: Person, Whole: true, Scopes: read}, // of Bob
-		{Resource: here, Rank: Group, Whole: true, Scopes: read},  // of readers
-		{Resource: here, Rank: Group, Whole: true, All: true},     // of editors
+		{Resource: here, Rank: Person, Whole: true, Scopes: read}, // for Bob
+		{Resource: here, Rank: Group, Whole: true, Scopes: read},  // for readers
+		{Resource: here, Rank: Group, Whole: true, All: true},     // for editors
 		{Resource: here, Rank: Everyone, Whole: true},             // nothing
-		{Resource: there, Rank: Person, Whole: true},              // Bob gets nothing
+		{Resource: there, Rank: Person, Whole: true},              // nothing for Bob
 	}
 	const bob, readers, editors, everyone, away = 0, 1, 2, 3, 4
 	for _, tt := range []struct {
 		name     string
-		rules    []int // that there are
+		rules    []int // existing rules
 		holding  []int
 		resource string
 		want     oauth.Scopes
-		by       []int // which withhold the rest
+		by       []int // rules that withhold the rest
 	}{
 		{"no rule: open", nil, nil, here, write, nil},
 		{"the rule of a person", []int{bob}, []int{bob}, here, read, []int{bob}},
@@ -47,7 +47,7 @@ func TestWholeRules(t *testing.T) {
 				list, holds = append(list, rules[i]), append(holds, slices.Contains(tt.holding, i))
 			}
 			got, by := Permitted(list, holds, tt.resource, write)
-			var blamed []int // as in rules
+			var blamed []int // indexes in rules
 			for _, i := range by {
 				blamed = append(blamed, tt.rules[i])
 			}

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// Exposure is what is wrong with who may read or write a file that a master key is in.
+// Exposure describes wrong permissions of a file that contains a master key.
 type Exposure struct {
-	Wrong    string // "": nothing
-	Remedy   string // the command that mends it
-	Tolerate bool   // it is worth a warning only
+	Wrong    string // "" if the permissions are right
+	Remedy   string // the command that fixes it
+	Tolerate bool   // only a warning is needed
 }
 
-// Guard refuses a master key that another user can have read or replaced, as ssh does with a
-// private key. What it tolerates it returns, for a warning. It is for servers: this process is
-// the one that uses the key. In a pod of Kubernetes volumes belong to the pod's group.
+// Guard refuses a master key that another user may have read or replaced, as ssh does with a
+// private key. It returns a tolerated exposure for a warning. It is for servers, because it
+// compares the file's owner with the user of this process. In a pod of Kubernetes, volumes belong
+// to the pod's group.
 func Guard(file string, pod bool) (Exposure, error) {
 	e := Exposed(file, os.Getuid(), pod)
 	if e.Wrong != "" && !e.Tolerate {
@@ -30,11 +31,11 @@ func Guard(file string, pod bool) (Exposure, error) {
 	return e, nil
 }
 
-// AnyUser stands for the user that the server runs as where that is not known.
+// AnyUser is for callers that do not know the user of the server.
 const AnyUser = -1
 
-// Exposed looks at one file for a server that runs as a user. A file that cannot be looked
-// at is left to those that read it.
+// Exposed checks one file for a server that runs as a user. It ignores a file that cannot be read;
+// reading it will fail later.
 func Exposed(file string, uid int, pod bool) Exposure {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
@@ -42,7 +43,7 @@ func Exposed(file string, uid int, pod bool) Exposure {
 	}
 	owner, ok := ownerOf(info)
 	if !ok {
-		return Exposure{} // this system has other means
+		return Exposure{} // this system has other permissions
 	}
 	if uid == AnyUser {
 		uid = owner
@@ -50,16 +51,16 @@ func Exposed(file string, uid int, pod bool) Exposure {
 	return place{uid: uid, mounted: Mounted(file), pod: pod}.judge(file, info.Mode().Perm(), owner)
 }
 
-// Data looks at a directory or a file of data, which other users must not change, nor read if it is a file. This is
-// tolerated where they cannot reach it (hidden), as in a pod. Groups may have access: Kubernetes hands over volumes
-// to them (securityContext.fsGroup).
+// Data checks a data directory or file. Other users must not write to it, nor read it if it is a
+// file. This is tolerated if they cannot reach it (hidden), as in a pod. Groups may have access:
+// Kubernetes gives volumes to them (securityContext.fsGroup).
 func Data(path string, hidden bool) Exposure {
 	info, err := os.Stat(path)
 	if err != nil {
 		return Exposure{}
 	}
 	if _, ok := ownerOf(info); !ok {
-		return Exposure{} // this system has other means
+		return Exposure{} // this system has other permissions
 	}
 	switch mode := info.Mode().Perm(); {
 	case mode&0o002 != 0:
@@ -78,29 +79,29 @@ func Data(path string, hidden bool) Exposure {
 	return Exposure{}
 }
 
-// Mounted reports whether a file was put there by a container's runtime, whose secrets
-// are readable to all in the container by default: those of Docker are in /run/secrets,
-// those of Kubernetes links into a hidden directory beside them.
+// Mounted reports whether a container runtime has mounted a file. By default, everyone in the
+// container can read such secrets. Docker's are in /run/secrets, and Kubernetes' are links into a
+// hidden directory beside them.
 func Mounted(path string) bool {
 	real, err := filepath.EvalSymlinks(path)
 	return strings.HasPrefix(path, "/run/secrets/") || err == nil && strings.Contains(real, "/..")
 }
 
-// place is where a file of keys is looked at.
+// place describes the environment of a key file.
 type place struct {
 	uid     int  // of the server
-	mounted bool // the runtime of a container put the file there
-	pod     bool // this is a pod of Kubernetes
+	mounted bool // a container runtime has mounted the file
+	pod     bool // in a pod of Kubernetes
 }
 
-// judge says what is wrong with a file. Two faults are tolerated, since those who run a
-// container cannot help them: that its runtime makes secrets readable to all within, where
-// the server is alone, with whatever owner; and that Kubernetes gives what is on a volume
-// to the group of the pod at each mount (securityContext.fsGroup).
+// judge checks the permissions of a file. It tolerates two exposures that the operator of a
+// container cannot change. A runtime makes secrets readable for everyone in the container, where
+// the server is alone, with any owner. Kubernetes gives files on a volume to the group of the pod
+// at each mount (securityContext.fsGroup).
 func (p place) judge(file string, mode fs.FileMode, owner int) Exposure {
 	private := "chmod 600 " + file
 	if owner != p.uid {
-		private = "chmod 640 " + file // or the server could not read it
+		private = "chmod 640 " + file // otherwise the server could not read it
 	}
 	switch {
 	case mode&0o002 != 0:
@@ -115,7 +116,7 @@ func (p place) judge(file string, mode fs.FileMode, owner int) Exposure {
 		}
 	case mode&0o020 != 0:
 		return Exposure{Wrong: fmt.Sprintf("its group can write to it (%s)", mode), Remedy: private, Tolerate: p.pod}
-	case mode&0o040 != 0 && owner == p.uid: // root hands over what it owns by the group
+	case mode&0o040 != 0 && owner == p.uid: // root grants access through the group
 		return Exposure{Wrong: fmt.Sprintf("its group can read it (%s)", mode), Remedy: private, Tolerate: true}
 	}
 	return Exposure{}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Security L14: a server does not start with a master key that others can read or replace.
+// TestKeyFileModes checks that a server does not start with a master key that others can read or
+// replace (security review L14).
 func TestKeyFileModes(t *testing.T) {
 	const us, other = 1000, 1001
 	for _, tt := range []struct {
@@ -17,7 +18,7 @@ func TestKeyFileModes(t *testing.T) {
 		place    place
 		mode     fs.FileMode
 		owner    int
-		wrong    string // "": nothing is
+		wrong    string // "" for no exposure
 		remedy   string
 		tolerate bool
 	}{
@@ -53,7 +54,8 @@ func TestKeyFileModes(t *testing.T) {
 	}
 }
 
-// Security A-L2: a server does not start with data that every user can change or read. Volumes of a pod's group pass.
+// TestDataModes checks that a server does not start with data that every user can change or read
+// (security review A-L2). Volumes of a pod's group are accepted.
 func TestDataModes(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

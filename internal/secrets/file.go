@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// ErrMissing: there is a database, and not the master key that it belongs to.
+// ErrMissing is returned if a database exists without its master key.
 var ErrMissing = errors.New("the secret key is missing")
 
-// KeptKey reads the master key at path, or makes it there, unless the SQLite database that it is
-// for ("" for none) has something in it already: then a missing key is ErrMissing, wrapped. Of two
-// processes that start at once the one that creates the file decides; a half-written file is
-// never seen, because it gets its name when it is complete.
+// KeptKey reads the master key at path, or creates it. If the key is missing but its SQLite
+// database ("" for none) has content, KeptKey returns ErrMissing, wrapped. If two processes start
+// concurrently, the first to create the file wins. The file gets its name when it is complete, so
+// nobody reads a partial key.
 func KeptKey(path, database string) ([]byte, error) {
-	belongs := HasContent(database) // looked at first: another process makes the key before the database
+	belongs := HasContent(database) // checked first, because another process creates the database after the key
 	key, err := ReadKey(path)
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
@@ -35,16 +35,16 @@ func KeptKey(path, database string) ([]byte, error) {
 	if err := makeKey(path); err != nil {
 		return nil, err
 	}
-	return ReadKey(path) // of the process that came first
+	return ReadKey(path) // the key of the process that won
 }
 
-// HasContent reports whether there is a file with something in it.
+// HasContent reports whether a file exists and is not empty.
 func HasContent(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 0
 }
 
-// ReadKey reads the master key at path. fs.ErrNotExist, wrapped, when there is none.
+// ReadKey reads the master key at path. It returns fs.ErrNotExist, wrapped, if the file is missing.
 func ReadKey(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -70,7 +70,7 @@ func makeKey(path string) error {
 	return nil
 }
 
-// ParseKey reads a master key: base64 (standard or URL), hex, or 32 and more raw bytes.
+// ParseKey parses a master key: base64 (standard or URL), hex, or at least 32 raw bytes.
 func ParseKey(s string) ([]byte, error) {
 	s = strings.TrimSpace(s)
 	for _, decode := range []func(string) ([]byte, error){
@@ -89,8 +89,8 @@ func ParseKey(s string) ([]byte, error) {
 	)
 }
 
-// WriteOnce creates a private file with its whole content, durably, or fails with
-// fs.ErrExist.
+// WriteOnce creates a private file with its content, durably. It fails with fs.ErrExist if the file
+// exists.
 func WriteOnce(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -110,10 +110,10 @@ func WriteOnce(path, content string) error {
 	return syncDirectory(filepath.Dir(path))
 }
 
-// syncDirectory makes the name of a new file durable: a key that a power failure takes away
-// leaves a database that nothing can read.
+// syncDirectory makes the name of a new file durable. If a key were lost in a power failure, nobody
+// could read the database.
 func syncDirectory(path string) error {
-	if runtime.GOOS == "windows" { // which has no such thing
+	if runtime.GOOS == "windows" { // which does not support it
 		return nil
 	}
 	d, err := os.Open(path)

@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 )
 
-// HandOver gives a file that this process has just made to the owner of its directory when root has made it: a
-// server that runs as that user could not read what a command of root has left there. It takes an open file, not a
-// name, since that user can have another file at the name by now. Root that may not give files away keeps it.
+// HandOver gives a file just created by root to the owner of its directory. Otherwise a server that
+// runs as that user could not read a file created by a command of root. It takes an open file,
+// because that user may have replaced the file at the name. If root may not change the owner, the
+// file stays as it is.
 func HandOver(f *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Keys of rows grow with time (operations.md M4): byte order is the order of the times, whatever
-// the random part, and an id never begins with what a command line takes for a flag.
+// TestIDsSortByTheirTime checks that row keys grow with time (operations.md M4): byte order is time
+// order for any random part. An ID must never start like a command-line flag.
 func TestIDsSortByTheirTime(t *testing.T) {
 	start := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
 	last := ""
@@ -31,7 +31,8 @@ func TestIDsSortByTheirTime(t *testing.T) {
 	}
 }
 
-// AS-04 OAuth 2.1 7.7: every one of the 43 characters of a token is random, which makes 256 bits.
+// TestTokens checks that each of the 43 characters of a token is random, for 256 bits in total
+// (AS-04, OAuth 2.1 7.7).
 func TestTokens(t *testing.T) {
 	var seen [TokenSize]map[byte]bool
 	for range 200 {
@@ -47,7 +48,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	for i, s := range seen {
-		if want := 32; i < TokenSize-1 && len(s) < want { // the last has 4 bits
+		if want := 32; i < TokenSize-1 && len(s) < want { // the last has only 4 bits
 			t.Errorf("character %d had %d values in 200 tokens, want %d and more", i, len(s), want)
 		}
 	}

@@ -4,7 +4,7 @@ package secrets
 
 import "io/fs"
 
-// ownerOf says that owner and mode mean nothing here.
+// ownerOf reports that owners and modes do not exist here.
 func ownerOf(fs.FileInfo) (uid int, ok bool) { return 0, false }
 
 func ownersOf(fs.FileInfo) (uid, gid int, ok bool) { return 0, 0, false }

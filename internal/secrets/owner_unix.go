@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user that a file belongs to, not ok where files have none.
+// ownerOf returns the user who owns a file. ok is false if files have no owner.
 func ownerOf(info fs.FileInfo) (uid int, ok bool) {
 	uid, _, ok = ownersOf(info)
 	return uid, ok

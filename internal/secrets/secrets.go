@@ -1,6 +1,5 @@
-// Package secrets is the one source of randomness and the one user of the master
-// key: it mints tokens and ids, and a Ring derives every other key and seals what
-// must be read back.
+// Package secrets is the only source of randomness and the only user of the master key. It creates
+// tokens and IDs. A Ring derives every other key, and encrypts data that must be read back.
 package secrets
 
 import (
@@ -19,49 +18,49 @@ import (
 	"time"
 )
 
-// KeySize is the least length of a master key, in bytes.
+// KeySize is the minimum length of a master key, in bytes.
 const KeySize = 32
 
-// ErrOpen is returned for anything that was not sealed by this ring for this
-// purpose and associated data, without saying which of them differs.
+// ErrOpen is returned for data that this ring did not seal for this purpose and associated data. It
+// does not say which of them differs.
 var ErrOpen = errors.New("secrets: cannot open")
 
-// TokenSize is how many characters Token adds to its prefix.
+// TokenSize is the number of characters that Token adds to its prefix.
 const TokenSize = 43
 
-// Token returns prefix followed by 256 random bits in base64url, 43 characters of
-// A-Z a-z 0-9 - _ (clients paste them into URLs and Basic headers unescaped). Codes, secrets
-// and the seeds of refresh tokens are made by it (OAuth 2.1 §7.7, AS-04).
+// Token returns prefix followed by 256 random bits in base64url: 43 characters of A-Z a-z 0-9 - _.
+// Clients can paste them into URLs and Basic headers unescaped. It creates codes, secrets and the
+// seeds of refresh tokens (OAuth 2.1 §7.7, AS-04).
 func Token(prefix string) string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails since Go 1.24
 	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Bytes returns n random bytes, for what has a form of its own.
+// Bytes returns n random bytes, for values with their own format.
 func Bytes(n int) []byte {
 	b := make([]byte, n)
 	rand.Read(b) // never fails since Go 1.24
 	return b
 }
 
-// ID returns prefix followed by 22 characters of A-Z a-z 0-9 - _: an identifier that cannot
-// be guessed, with 80 random bits, but is not a credential. It begins with the time, in
-// milliseconds, and ids sort by byte in the order of their times, so that the rows and index
-// entries whose keys they are lie together when they are young and in use, and a new one goes
-// to the end of an index that is in memory there, however large the rest has grown.
+// ID returns prefix followed by 22 characters of A-Z a-z 0-9 - _. It is an identifier with 80
+// random bits that cannot be guessed, but is not a credential. It starts with the time in
+// milliseconds, and byte order is time order. Rows and index entries that are young and in use
+// therefore lie together. A new one goes to the end of an index, which is in memory there, however
+// large the rest has grown.
 func ID(prefix string) string { return IDAt(prefix, time.Now()) }
 
-// IDAt returns an ID that says that it was made at a time.
+// IDAt returns an ID with the given time.
 func IDAt(prefix string, at time.Time) string { return prefix + id(at) }
 
-// ordered is base64url in the order of ASCII.
+// ordered is base64url in ASCII order.
 var ordered = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(
 	base64.NoPadding,
 )
 
-// id sets the first of the 48 bits of the time, which stays unused for 4,000 years, so that no
-// id begins with a hyphen.
+// id sets the first of the 48 bits of the time, which is unused for 4,000 years, so that no ID
+// starts with a hyphen.
 func id(at time.Time) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], (1<<47|uint64(at.UnixMilli()))<<16)
@@ -69,7 +68,8 @@ func id(at time.Time) string {
 	return ordered.EncodeToString(b[:])
 }
 
-// TimeOf returns when an id of ID was made, by the clock of who made it; ok is false for what is none.
+// TimeOf returns when an ID was created, by the clock of its creator. ok is false if id is not an
+// ID.
 func TimeOf(id string) (at time.Time, ok bool) {
 	_, body, _ := strings.Cut(id, "_")
 	b, err := ordered.DecodeString(body)
@@ -79,26 +79,25 @@ func TimeOf(id string) (at time.Time, ok bool) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[:8]) >> 16 &^ (1 << 47))), true
 }
 
-// Hash is the digest under which a token is stored. The tokens hashed here carry
-// 256 random bits, so neither salt nor stretching adds anything (AS-06).
+// Hash returns the digest of a token for storage. The tokens hashed here have 256 random bits, so
+// salt or stretching would add nothing (AS-06).
 func Hash(token string) [32]byte { return sha256.Sum256([]byte(token)) }
 
-// Ring seals and derives under one primary master key, and opens under that one
-// and any older ones. It is safe for concurrent use.
+// Ring encrypts and derives with a primary master key, and decrypts with that key and any older
+// ones. It is safe for concurrent use.
 type Ring struct {
 	masters []master // primary first
 }
 
-// master is a master key with what has been derived from it: the purposes are few and
-// fixed, and deriving costs more than using.
+// master is a master key with a cache of derived keys. Purposes are few and fixed, and deriving
+// costs more than using.
 type master struct {
 	key  []byte
 	tag  [4]byte
 	kept *sync.Map // purpose to cipher.AEAD, or to a MAC key
 }
 
-// NewRing returns a ring of master keys, the primary first. Each must have at
-// least KeySize bytes.
+// NewRing returns a ring of master keys, the primary first. Each must have at least KeySize bytes.
 func NewRing(masters ...[]byte) (*Ring, error) {
 	if len(masters) == 0 {
 		return nil, errors.New("secrets: no master key")
@@ -113,12 +112,12 @@ func NewRing(masters ...[]byte) (*Ring, error) {
 	return r, nil
 }
 
-// Key derives a key of n bytes for a purpose from the primary master key (HKDF,
-// RFC 5869). Equal purposes give equal keys.
+// Key derives a key of n bytes for a purpose from the primary master key (HKDF, RFC 5869). Equal
+// purposes give equal keys.
 func (r *Ring) Key(purpose string, n int) []byte { return derive(r.masters[0].key, purpose, n) }
 
-// Keys derives a key for a purpose from every master key, the primary first, for
-// callers that must also accept what an older key made.
+// Keys derives a key for a purpose from every master key, the primary first. It is for callers that
+// must also accept the output of an older key.
 func (r *Ring) Keys(purpose string, n int) [][]byte {
 	out := make([][]byte, len(r.masters))
 	for i, m := range r.masters {
@@ -137,18 +136,18 @@ func (r *Ring) MAC(purpose string, data []byte) [32]byte {
 	return [32]byte(mac(key.([]byte), data))
 }
 
-// Fingerprint identifies the primary master key without revealing it.
+// Fingerprint returns bytes that identify the primary master key without revealing it.
 func (r *Ring) Fingerprint() []byte { return derive(r.masters[0].key, "fingerprint", 16) }
 
-// Seal encrypts plaintext with AES-256-GCM under a key derived for purpose and
-// binds it to ad: key tag (4 bytes), nonce, ciphertext.
+// Seal encrypts plaintext with AES-256-GCM under a key derived for purpose, and binds it to ad. The
+// result is the key tag (4 bytes), the nonce and the ciphertext.
 func (r *Ring) Seal(purpose string, plaintext, ad []byte) []byte {
 	m := r.masters[0]
 	return m.aead(purpose).Seal(m.tag[:], nil, plaintext, ad)
 }
 
-// Open reverses Seal for the same purpose and ad, under whichever master key of
-// the ring sealed it. Any failure is ErrOpen.
+// Open reverses Seal for the same purpose and ad, with any master key of the ring. It returns
+// ErrOpen for any failure.
 func (r *Ring) Open(purpose string, sealed, ad []byte) ([]byte, error) {
 	if len(sealed) < 4 {
 		return nil, ErrOpen
@@ -172,8 +171,8 @@ func (m master) aead(purpose string) cipher.AEAD {
 	return a.(cipher.AEAD)
 }
 
-// Reseal opens what Seal made and, unless the primary key sealed it, seals it again
-// under that one. It reports whether it did; sealed is returned as it is otherwise.
+// Reseal encrypts sealed again under the primary key, unless that key already sealed it. It reports
+// whether it did. Otherwise it returns sealed unchanged.
 func (r *Ring) Reseal(purpose string, sealed, ad []byte) (out []byte, changed bool, err error) {
 	primary := Ring{masters: r.masters[:1]}
 	if _, err := primary.Open(purpose, sealed, ad); err == nil {

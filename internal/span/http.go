@@ -11,19 +11,19 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport returns base with a span for each request of a trace. The server that is asked learns
-// nothing of the trace.
+// Transport returns base with a span for each request of a trace. The called server learns nothing
+// about the trace.
 func Transport(base http.RoundTripper) http.RoundTripper { return client{base: base.RoundTrip} }
 
-// Carry sends a request by send, with a span if it is of a trace.
+// Carry sends a request with send, within a span if the request has a trace.
 func Carry(
 	r *http.Request, send func(*http.Request) (*http.Response, error), attrs ...attribute.KeyValue,
 ) (*http.Response, error) {
 	return client{base: send, attrs: attrs}.RoundTrip(r)
 }
 
-// Onward returns base with a span for each request of a trace, which goes on at the server that is
-// asked: its headers say so, in place of those that the request has (W3C Trace Context).
+// Onward returns base with a span for each request of a trace. The trace continues at the called
+// server: its headers replace those of the request (W3C Trace Context).
 func Onward(base http.RoundTripper) http.RoundTripper {
 	return client{base: base.RoundTrip, onward: true}
 }
@@ -34,8 +34,8 @@ type client struct {
 	onward bool
 }
 
-// RoundTrip implements http.RoundTripper. Of the URL the span has the host alone: queries and paths
-// have secrets and names in them.
+// RoundTrip implements http.RoundTripper. The span contains only the host of the URL, because
+// queries and paths contain secrets and names.
 func (c client) RoundTrip(r *http.Request) (*http.Response, error) {
 	parent := trace.SpanFromContext(r.Context())
 	if !parent.SpanContext().IsValid() {
@@ -82,7 +82,8 @@ func answered(s trace.Span, status int) {
 	}
 }
 
-// Method is an HTTP method as spans name it: a client can send any word.
+// Method returns an HTTP method for a span. A client can send any word, so unknown methods have one
+// common name.
 func Method(m string) string {
 	if slices.Contains(methods, m) {
 		return m

@@ -1,8 +1,8 @@
-// Package span adds spans to the trace that a context belongs to (OpenTelemetry). Where it belongs to
-// none, because traces are off, or this one was not chosen, a call costs one look into the context.
+// Package span adds spans to the trace of a context (OpenTelemetry). Without a trace, because
+// traces are off or this one was not sampled, a call costs one lookup in the context.
 //
-// A span says what was done, how long it took, and how it ended, in words of ours: nothing that a
-// client, a person or a provider has written, and no text of an error.
+// A span contains the operation, its duration and its result, in our words. It contains no text
+// from a client, a user or a provider, and no error text.
 package span
 
 import (
@@ -15,20 +15,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Scope names this program as what has made a span.
+// Scope is the instrumentation scope of all spans.
 const Scope = "github.com/mcp-authd/mcp-authd"
 
-// The attributes that are ours.
+// Our own attributes.
 const (
-	// Reference is what a person sees on an error page, and what attempts and the log have.
+	// Reference is the reference on an error page, which attempts and the log also contain.
 	Reference = attribute.Key("mcp_authd.reference")
-	// Refusal is the protocol's error code that a request was answered with.
+	// Refusal is the protocol's error code in a response.
 	Refusal = attribute.Key("mcp_authd.error")
-	// Connector is the provider that a request went to.
+	// Connector is the provider of a request.
 	Connector = attribute.Key("mcp_authd.connector")
 )
 
-// Begin begins a span for a part of the work of ctx. end is called with the error that came of it.
+// Begin starts a span for a part of the work of ctx. Call end with the resulting error.
 func Begin(ctx context.Context, name string, attrs ...attribute.KeyValue) (_ context.Context, end func(error)) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -43,7 +43,7 @@ func Begin(ctx context.Context, name string, attrs ...attribute.KeyValue) (_ con
 
 func nothing(error) {}
 
-// Did adds a span for work that has just ended at a server, such as a database.
+// Did adds a span for a finished operation of a server, such as a database.
 func Did(
 	ctx context.Context, name string, began time.Time, took time.Duration, err error, attrs ...attribute.KeyValue,
 ) {
@@ -62,7 +62,7 @@ func Note(ctx context.Context, attrs ...attribute.KeyValue) {
 	trace.SpanFromContext(ctx).SetAttributes(attrs...)
 }
 
-// TraceID names the trace that ctx belongs to, "" for none.
+// TraceID returns the ID of the trace of ctx, or "".
 func TraceID(ctx context.Context) string {
 	if s := trace.SpanContextFromContext(ctx); s.IsSampled() {
 		return s.TraceID().String()
@@ -72,8 +72,8 @@ func TraceID(ctx context.Context) string {
 
 func tracer(s trace.Span) trace.Tracer { return s.TracerProvider().Tracer(Scope) }
 
-// Fail says that a span ended with an error. The text stays in the log: it may have in it what was
-// sent or answered.
+// Fail marks a span as failed. The error text stays in the log, because it may contain data that
+// was sent or received.
 func Fail(s trace.Span, err error) {
 	if err == nil {
 		return
@@ -82,7 +82,7 @@ func Fail(s trace.Span, err error) {
 	s.SetAttributes(attribute.String("error.type", kind(err)))
 }
 
-// kind is one of a few words: the convention wants a class of errors.
+// kind returns one of a few words: the convention demands a class of errors.
 func kind(err error) string {
 	var late interface{ Timeout() bool }
 	switch {

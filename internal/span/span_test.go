@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 )
 
-// TestTransport: OB-08: a request of ours is a span of the host alone, and a server that it does not go on
-// at learns nothing of the trace.
+// TestTransport checks that the span of an outgoing request contains only the host, and that a
+// server learns nothing about a trace that does not continue there (OB-08).
 func TestTransport(t *testing.T) {
 	var asked []http.Header
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func TestTransport(t *testing.T) {
 		fetch(r, span.Onward(http.DefaultTransport))
 	}))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
-	fetch(httptest.NewRequest(http.MethodGet, "/x", nil), span.Onward(http.DefaultTransport)) // of no trace
+	fetch(httptest.NewRequest(http.MethodGet, "/x", nil), span.Onward(http.DefaultTransport)) // without a trace
 	all.Close()
 	var got []collector.Span
 	for _, s := range c.Spans() {
@@ -77,7 +77,7 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// BenchmarkOff: what a call costs where there is no trace.
+// BenchmarkOff measures a call without a trace.
 func BenchmarkOff(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,5 +1,6 @@
-// Package stopping ends HTTP servers so that requests which were let in are answered: streams that listen end at
-// once, other requests go on, and what is left after a while ends with a cause that its handler can tell.
+// Package stopping shuts down HTTP servers so that accepted requests are answered. Listening
+// streams end at once, and other requests continue. After a while, the remaining requests are
+// canceled with a cause that handlers can recognize.
 package stopping
 
 import (
@@ -10,29 +11,29 @@ import (
 	"time"
 )
 
-// Err is the cause of the end of a request whose server stops.
+// Err is the cause of canceled requests of a stopping server.
 var Err = errors.New("the server is stopping")
 
 const (
-	// Finish is how long requests may go on by default.
+	// Finish is how long requests may continue by default.
 	Finish = 30 * time.Second
-	// politeTime is for those who can end their streams themselves, with a last word.
+	// politeTime is for handlers that can end their streams themselves, with a last message.
 	politeTime = time.Second
-	// answerTime is for the answers to requests that were ended.
+	// answerTime is for the responses of canceled requests.
 	answerTime = 2 * time.Second
 )
 
-// Requests is the life of the requests of one or more servers.
+// Requests is the lifetime of the requests of one or more servers.
 type Requests struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	begun context.Context // ends when the servers begin to stop
+	begun context.Context // ends when the servers start to stop
 	begin context.CancelFunc
 }
 
 type begunKey struct{}
 
-// NewRequests returns the life of requests with the values of ctx, but not its end.
+// NewRequests returns a lifetime with the values of ctx, but not its cancellation.
 func NewRequests(ctx context.Context) *Requests {
 	r := &Requests{}
 	r.begun, r.begin = context.WithCancel(context.Background())
@@ -41,25 +42,26 @@ func NewRequests(ctx context.Context) *Requests {
 	return r
 }
 
-// Context is the base context of the requests.
+// Context returns the base context of the requests.
 func (r *Requests) Context() context.Context { return r.ctx }
 
-// Close ends the requests at once.
+// Close cancels the requests at once.
 func (r *Requests) Close() {
 	r.begin()
 	r.end(Err)
 }
 
-// OnBegin has f called when the server of the request of ctx begins to stop, unless leave is called before.
+// OnBegin calls f when the server of ctx's request starts to stop, unless leave is called before.
 func OnBegin(ctx context.Context, f func()) (leave func() bool) {
 	begun, ok := ctx.Value(begunKey{}).(context.Context)
-	if !ok { // of a server that ends in its own way
+	if !ok { // a server without this package
 		return func() bool { return true }
 	}
 	return context.AfterFunc(begun, f)
 }
 
-// End ends servers. Each of endings is called first, and may take as long as requests may go on.
+// End stops servers. It first calls each of endings, which may take as long as requests may
+// continue.
 func (r *Requests) End(finish time.Duration, endings []func(context.Context) error, servers ...*http.Server) error {
 	cut := time.AfterFunc(finish, r.Close)
 	defer cut.Stop()
@@ -73,7 +75,7 @@ func (r *Requests) End(finish time.Duration, endings []func(context.Context) err
 	}
 	var all sync.WaitGroup
 	for _, ending := range endings {
-		all.Go(func() { _ = ending(ctx) }) // what it did not end is cut
+		all.Go(func() { _ = ending(ctx) }) // requests that it did not end are canceled
 	}
 	errs := make([]error, len(servers))
 	for i, s := range servers {

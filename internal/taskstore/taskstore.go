@@ -1,4 +1,4 @@
-// Package taskstore keeps tasks of MCP servers in the database of the authorization server.
+// Package taskstore stores tasks of MCP servers in the database of the authorization server.
 package taskstore
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// New returns the store of the tasks of one MCP server, which resource names. What is kept of them is
-// encrypted with the keys of the ring.
+// New returns the store for the tasks of one MCP server, named by resource. The tasks are encrypted
+// with the keys of the ring.
 func New(
 	store storage.Tasks, resource string, ring *secrets.Ring, now func() time.Time,
 ) (mcpresource.TaskStore, error) {
@@ -30,7 +30,7 @@ type tasks struct {
 	now      func() time.Time
 }
 
-// digest is a name within the MCP server.
+// digest returns the digest of a name within the MCP server.
 func (s *tasks) digest(parts ...string) (out storage.Hash) {
 	h := sha256.New()
 	for _, p := range append([]string{s.resource}, parts...) {
@@ -83,7 +83,7 @@ func of(owner string, t storage.Task) mcpresource.Task {
 	}
 }
 
-// answer is an error of the store as those of a mcpresource.TaskStore.
+// answer converts an error of the store to one of a mcpresource.TaskStore.
 func answer(err error) error {
 	for _, known := range []struct{ is, as error }{
 		{storage.ErrNotFound, mcpresource.ErrNoTask}, {storage.ErrChanged, mcpresource.ErrTaskChanged},

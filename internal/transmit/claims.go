@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// claims are the payload of a token (RFC 8417 §2.2, SSF 1.0 §4).
+// claims is the payload of a token (RFC 8417 §2.2, SSF 1.0 §4).
 type claims struct {
 	Issuer   string                    `json:"iss"`
 	ID       string                    `json:"jti"`
@@ -19,7 +19,7 @@ type claims struct {
 	Events   map[string]map[string]any `json:"events"`
 }
 
-// uris are the events of the kinds.
+// uris maps each kind to the URI of its event.
 var uris = map[string]string{
 	storage.KindSessionRevoked:   secevent.SessionRevoked,
 	storage.KindCredentialChange: secevent.CredentialChange,
@@ -30,10 +30,10 @@ var uris = map[string]string{
 	storage.KindVerification:     secevent.Verification,
 }
 
-// claims says what a delivery is about. It says the same at each try, but for when it was issued.
+// claims returns the payload of a delivery. Except for iat, it is the same in each attempt.
 func (t *Transmitter) claims(r Receiver, d storage.Delivery) (claims, error) {
 	uri, ok := uris[d.Kind]
-	if !ok { // of a later version
+	if !ok { // from a later version
 		return claims{}, fmt.Errorf("transmit: the event %q is not known", d.Kind)
 	}
 	event := map[string]any{}
@@ -44,7 +44,7 @@ func (t *Transmitter) claims(r Receiver, d storage.Delivery) (claims, error) {
 		Issuer: t.Issuer, ID: d.ID, IssuedAt: t.Now().Unix(), Audience: r.Audience,
 		Events: map[string]map[string]any{uri: event},
 	}
-	if d.Kind == storage.KindVerification { // SSF 1.0 §8.1.4.1: about the stream
+	if d.Kind == storage.KindVerification { // about the stream (SSF 1.0 §8.1.4.1)
 		c.Subject = map[string]string{"format": "opaque", "id": r.ID}
 		return c, nil
 	}

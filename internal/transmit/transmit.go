@@ -1,6 +1,6 @@
-// Package transmit tells receivers of the operator what has been cut here: it takes deliveries from
-// the outbox of the store, signs each as a security event token (RFC 8417), and pushes it (RFC 8935),
-// until the receiver has it.
+// Package transmit notifies configured receivers of revoked access. It takes deliveries from the
+// outbox of the store, signs each as a security event token (RFC 8417), and pushes it (RFC 8935)
+// until the receiver accepts it.
 package transmit
 
 import (
@@ -21,29 +21,29 @@ import (
 )
 
 const (
-	interval  = time.Second      // at which it is asked for something to send
-	nameEvery = 10 * time.Minute // and receivers are named
+	interval  = time.Second      // between polls for deliveries
+	nameEvery = 10 * time.Minute // between registrations of the receivers
 	sendTime  = 10 * time.Second
-	// held is longer than it takes to send one: who holds it longer is gone.
+	// held is longer than one delivery can take. A holder that exceeds it is gone.
 	held     = 30 * time.Second
-	firstTry = 5 * time.Second // after a failure, doubled with each, up to
+	firstTry = 5 * time.Second // after a failure; doubled each time, up to lastTry
 	lastTry  = 10 * time.Minute
-	// given up a little before the store forgets it, so that the log says so.
+	// shortly before the store deletes the delivery, so that the log reports it
 	giveUp     = storage.DeliveryFor - time.Hour
 	maxMessage = 300
 )
 
-// Receiver is who is told of events.
+// Receiver is a receiver of security events.
 type Receiver struct {
 	ID       string
 	URL      string
 	Audience string
-	Kinds    []string       // of storage; empty: all
-	Bearer   string         // that we present; "": none
-	Networks []netip.Prefix // private ones in which it may be
+	Kinds    []string       // of storage; empty for all
+	Bearer   string         // our token; "" for none
+	Networks []netip.Prefix // private networks that may contain it
 }
 
-// Kinds are those that a receiver may choose.
+// Kinds lists the kinds that a receiver may choose.
 var Kinds = []string{
 	storage.KindSessionRevoked, storage.KindCredentialChange, storage.KindAccountDisabled, storage.KindAccountEnabled,
 	storage.KindAccountPurged, storage.KindGrantRevoked,
@@ -63,13 +63,13 @@ type Config struct {
 	Now       func() time.Time
 }
 
-// Transmitter sends what waits for receivers.
+// Transmitter sends the queued events of receivers.
 type Transmitter struct {
 	Config
 	lines []line
 }
 
-// line is a receiver and how it is reached.
+// line is a receiver with its HTTP client.
 type line struct {
 	Receiver
 	http *safehttp.Client
@@ -86,7 +86,7 @@ func New(c Config) *Transmitter {
 	return t
 }
 
-// Name has the store keep events for the receivers from now on.
+// Name makes the store queue events for the receivers from now on.
 func (t *Transmitter) Name(ctx context.Context) error {
 	var all []storage.EventReceiver
 	for _, r := range t.Receivers {
@@ -102,8 +102,8 @@ func (t *Transmitter) Name(ctx context.Context) error {
 	return nil
 }
 
-// Run sends until ctx ends. Each receiver has a loop of its own, so that none waits for another. Any
-// number of replicas may run it at once: the store gives each delivery to one of them.
+// Run sends until ctx ends. Each receiver has its own loop, so none waits for another. Any number
+// of replicas may run it: the store gives each delivery to one of them.
 func (t *Transmitter) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loops.Go(func() {
@@ -134,7 +134,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// next sends what waits longest for a receiver, and reports whether there may be more.
+// next sends the oldest queued event of a receiver, and reports whether there may be more.
 func (t *Transmitter) next(ctx context.Context, l line) bool {
 	now := t.Now()
 	d, err := t.Store.TakeDelivery(ctx, l.ID, now, now.Add(held))
@@ -161,7 +161,7 @@ func (t *Transmitter) next(ctx context.Context, l line) bool {
 		t.Log.LogAttrs(ctx, slog.LevelWarn, "a security event could not be sent; it is tried again",
 			append(about, slog.String("cause", failed))...)
 	}
-	// What was sent was sent, also when the server ends now.
+	// The event was sent, even if the server stops now.
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTime/2)
 	defer cancel()
 	if err := t.Store.SettleDelivery(settle, d, again, failed); err != nil && !errors.Is(err, storage.ErrSpent) {
@@ -171,7 +171,7 @@ func (t *Transmitter) next(ctx context.Context, l line) bool {
 	return again.IsZero()
 }
 
-// pause is how long to wait after so many tries.
+// pause returns how long to wait after a number of attempts.
 func pause(tries int64) time.Duration {
 	p := firstTry
 	for ; tries > 1 && p < lastTry; tries-- {
@@ -204,11 +204,11 @@ func (t *Transmitter) send(ctx context.Context, l line, d storage.Delivery) erro
 		return nil
 	}
 	r := &refusal{status: status}
-	_ = json.Unmarshal(body, r) // an answer of another form has no code
+	_ = json.Unmarshal(body, r) // another format has no code
 	return r
 }
 
-// refusal is the answer of a receiver that does not take a token (RFC 8935 §2.3).
+// refusal is the response of a receiver that refuses a token (RFC 8935 §2.3).
 type refusal struct {
 	status int
 	Code   string `json:"err"`
@@ -226,8 +226,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the receiver answers %d", r.status)
 }
 
-// forGood: no other answer will come for the same token. Another key, issuer, audience or bearer token
-// is a matter of configuration, and the event is good once that is right.
+// forGood reports whether the receiver will never accept the same token. A wrong key, issuer,
+// audience or bearer token is a configuration error, and the event is valid once it is fixed.
 func (r *refusal) forGood() bool {
 	return r.status == http.StatusBadRequest && r.Code == string(secevent.InvalidRequest)
 }

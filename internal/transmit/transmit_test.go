@@ -34,16 +34,16 @@ const (
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// follower is a server that follows us: our own endpoint for security events, with the keys of our
-// issuer, behind what a test has it do first.
+// follower is a receiver: our own endpoint for security events, with the keys of our issuer. first
+// can intercept requests.
 type follower struct {
 	*httptest.Server
 	signer *keys.Manager
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	first  func(w http.ResponseWriter) bool
 	orders []secevent.Order
-	seen   []string // ids, each time
+	seen   []string // IDs, including repeated ones
 }
 
 func (f *follower) Sources(_ context.Context, iss string) ([]secevent.Source, error) {
@@ -103,7 +103,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Installation: installation.New(t), t: t, user: "usr_1"}
-	r.Set(time.Now().Truncate(time.Millisecond)) // the outbox has the database's times
+	r.Set(time.Now().Truncate(time.Millisecond)) // the outbox uses the database's times
 	signer, err := keys.New(t.Context(), keys.Config{
 		Store: r.Store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)},
 	})
@@ -149,7 +149,7 @@ func (r *rig) transmitter(more ...Receiver) *Transmitter {
 	})
 }
 
-// change sets a new password, which is told as one event.
+// change sets a new password, which creates one event.
 func (r *rig) change() {
 	r.t.Helper()
 	if err := r.Store.SetPassword(r.t.Context(), r.user, secrets.Token(""), false, r.Now()); err != nil {
@@ -157,7 +157,7 @@ func (r *rig) change() {
 	}
 }
 
-// send sends what is due to every receiver of a transmitter.
+// send sends the due events of all receivers.
 func (r *rig) send(t *Transmitter) {
 	for _, l := range t.lines {
 		for t.next(r.t.Context(), l) {
@@ -196,7 +196,7 @@ func TestTransmitter(t *testing.T) {
 		if err := r.Store.SetPassword(t.Context(), r.user, "x", true, r.Now()); err != nil {
 			t.Fatal(err)
 		}
-		// In the same moment everything has stopped already, so this is told as one event.
+		// Everything else has already stopped at that moment, so there is one event.
 		if err := r.Store.SetUserDisabled(t.Context(), r.user, true, r.Now()); err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestTransmitter(t *testing.T) {
 			t.Errorf("got %+v", b)
 		}
 		r.to.first = nil
-		r.send(sender) // it is not due yet
+		r.send(sender) // not due yet
 		if r.reasons() != nil {
 			t.Error("it was sent too early")
 		}
@@ -290,7 +290,7 @@ func TestTransmitter(t *testing.T) {
 			t.Fatal(err)
 		}
 		another := r.transmitter()
-		r.send(another) // the one that is gone holds it
+		r.send(another) // the stopped one holds it
 		if n := len(r.to.seen); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}

@@ -1,4 +1,4 @@
-// Package wire writes the direct answers of OAuth endpoints.
+// Package wire writes the direct responses of OAuth endpoints.
 package wire
 
 import (
@@ -16,12 +16,12 @@ type Error struct {
 	Description string     `json:"error_description,omitempty"` // OPTIONAL
 }
 
-// StatusHungUp is the status of a request whose client closed the connection before its answer, in logs and
-// metrics: nothing was sent.
+// StatusHungUp is the status, in logs and metrics, of a request whose client closed the connection
+// before the response. It is never sent.
 const StatusHungUp = 499
 
-// StrictTransportSecurity has browsers stay with https for a year (RFC 6797 §7.1). Issuers and resources that are https
-// send it.
+// StrictTransportSecurity keeps browsers on https for a year (RFC 6797 §7.1). Issuers and resources
+// with https send it.
 const StrictTransportSecurity = "max-age=31536000"
 
 // WriteError writes a protocol error.
@@ -30,15 +30,15 @@ func WriteError(w http.ResponseWriter, status int, e *oauth.Error) {
 	WriteJSON(w, status, Error{e.Code, oauth.SafeDescription(e.Description)})
 }
 
-// SetRetryAfter says how long to wait, in whole seconds that suffice; nothing for none.
+// SetRetryAfter sets Retry-After, rounded up to whole seconds, if wait is positive.
 func SetRetryAfter(h http.Header, wait time.Duration) {
 	if wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 	}
 }
 
-// WriteJSON writes an answer. Whatever these endpoints return is secret or about a secret, so nothing
-// is ever cached (OAuth 2.1 §3.2.3, AS-80).
+// WriteJSON writes a JSON response that is never cached, because these endpoints return secrets or
+// data about them (OAuth 2.1 §3.2.3, AS-80).
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
