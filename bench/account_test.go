@@ -17,8 +17,8 @@ import (
 var connected = flag.Int("connected", 10_000,
 	"how many applications the person of BenchmarkAccount has connected at last")
 
-// BenchmarkAccount is the account page of a person with few connected applications and with many,
-// each an application of its own that has called a tool.
+// BenchmarkAccount measures the account page of a user with few or many connected applications.
+// Each application has called a tool.
 func BenchmarkAccount(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
@@ -39,7 +39,7 @@ func BenchmarkAccount(b *testing.B) {
 	}
 }
 
-// connect has the person connect applications up to n, by eight callers.
+// connect connects up to n applications of the user, with eight concurrent callers.
 func (r *rig) connect(b *testing.B, have, n int) {
 	b.Helper()
 	var callers sync.WaitGroup

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// BenchmarkAudit is what one entry of the audit log costs this process (OB-06): until it is in the file of
-// those that wait, and then with its share of a batch of a turn.
+// BenchmarkAudit measures the cost of an audit log entry for this process (OB-06): until it is in
+// the queue file, and then with its share of a batch.
 func BenchmarkAudit(b *testing.B) {
 	b.Run("file", func(b *testing.B) {
 		b.ReportAllocs()

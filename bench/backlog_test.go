@@ -28,11 +28,11 @@ var (
 
 var session = storage.Hash{1, 2, 3}
 
-// engines open a store, and the same database for SQL alone.
+// engines open a store, and the same database for plain SQL.
 var engines = []struct {
 	name string
 	open func(b *testing.B) (storage.Store, *sql.DB)
-	fill []string // $1: how many, $2: now, $3: their end, $4: the time from which they can be swept
+	fill []string // $1: how many, $2: now, $3: their end, $4: when they can be swept
 }{
 	{"sqlite", func(b *testing.B) (storage.Store, *sql.DB) {
 		path := filepath.Join(b.TempDir(), "db")
@@ -46,7 +46,7 @@ var engines = []struct {
 			randomblob(32), 'http://127.0.0.1/callback', 'challenge', $2, $2, $4 + i, i FROM n`,
 		`INSERT INTO refresh_tokens (hash, grant_id, created_at, expires_at)
 		WITH RECURSIVE t(i) AS (SELECT 1 WHERE $1 > 0 UNION ALL SELECT i + 1 FROM t WHERE i < $1) SELECT randomblob(32), id, $2, $3 FROM grants, t WHERE $4 > 0`,
-		walked, "PRAGMA wal_checkpoint(TRUNCATE)", // the pile is no part of what is measured
+		walked, "PRAGMA wal_checkpoint(TRUNCATE)", // filling is not measured
 	}},
 	{"postgres", func(b *testing.B) (storage.Store, *sql.DB) {
 		url := pgtest.Start(b).Database(b)
@@ -63,7 +63,7 @@ var engines = []struct {
 	}},
 }
 
-// walked: grants of months ago were looked at when they were new.
+// walked marks old grants as already examined, as they were when they were new.
 const walked = "UPDATE grant_walks SET codes = (SELECT max(status_index) FROM grants), newer = (SELECT max(status_index) FROM grants)"
 
 func opened(b *testing.B, s storage.Store, err error, driver, name string) (storage.Store, *sql.DB) {
@@ -80,8 +80,8 @@ func opened(b *testing.B, s storage.Store, err error, driver, name string) (stor
 	return s, db
 }
 
-// BenchmarkSweep is how long a backlog of grants that have ended takes to go, with the pauses
-// that a server makes, while somebody refreshes and signs in.
+// BenchmarkSweep measures how long a server takes to remove a backlog of ended grants, with its
+// pauses, while users refresh and sign in.
 func BenchmarkSweep(b *testing.B) {
 	for _, e := range engines {
 		b.Run(e.name, func(b *testing.B) {
@@ -93,7 +93,7 @@ func BenchmarkSweep(b *testing.B) {
 				stop := traffic(b, s)
 				b.StartTimer()
 				began := time.Now()
-				for n := 2000; n >= 2000; { // as authserver does
+				for n := 2000; n >= 2000; { // as in authserver
 					batch := time.Now()
 					var err error
 					if n, err = s.Sweep(context.Background(), storage.Retention{Now: time.Now()}, 2000); err != nil {
@@ -111,8 +111,8 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// BenchmarkCut is how long a client with many grants takes to end: the cut itself, and the marks
-// that follow it, without pauses, while somebody signs in.
+// BenchmarkCut measures how long it takes to revoke a client with many grants: the cut itself, and
+// marking them without pauses, while users sign in.
 func BenchmarkCut(b *testing.B) {
 	for _, e := range engines {
 		b.Run(e.name, func(b *testing.B) {
@@ -144,7 +144,7 @@ func BenchmarkCut(b *testing.B) {
 	}
 }
 
-// pile fills a database by SQL alone.
+// pile fills a database with plain SQL.
 func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, expires, sweep time.Time) {
 	b.Helper()
 	now := time.Now()
@@ -176,8 +176,8 @@ func pile(b *testing.B, s storage.Store, db *sql.DB, fill []string, created, exp
 	}
 }
 
-// traffic signs in again and again until it is stopped, and reports how long that took at most
-// and in the worst of a hundred.
+// traffic signs in repeatedly until it is stopped, and reports the maximum and the 99th percentile
+// of the duration.
 func traffic(b *testing.B, s storage.Store) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan []time.Duration)

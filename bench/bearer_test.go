@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkBearer compares a token for an assertion with its two parts: the verification of the
-// assertion, and a token by client credentials, for which nothing is stored.
+// assertion, and a token for client credentials, which stores nothing.
 func BenchmarkBearer(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
@@ -70,17 +70,16 @@ func BenchmarkBearer(b *testing.B) {
 	}
 }
 
-// operation is what inTurns measures, on assertions that are made before: their signatures are not
-// measured.
+// operation is measured by inTurns on prepared assertions, whose signing is not measured.
 type operation struct {
 	name string
 	make func() string
 	do   func(raw string)
 }
 
-// inTurns runs the operations one after the other, and as many at once, in turns, because the machine is
-// never quiet. The figures are medians of the rounds, of processor time of this process; the ratios are to the sum
-// of two of the operations.
+// inTurns runs the operations one after the other, in equal numbers, in turns, because the machine
+// is never quiet. The figures are medians of the rounds, in processor time of this process. The
+// ratios are relative to the sum of two of the operations.
 func inTurns(b *testing.B, one, other string, operations []operation) {
 	const turn = 16
 	m := &meter{b: b}
@@ -122,7 +121,7 @@ func inTurns(b *testing.B, one, other string, operations []operation) {
 			}
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of a round: it says nothing
+	b.ReportMetric(0, "ns/op") // the time of a round is meaningless
 	for name, all := range times {
 		b.ReportMetric(median(all), name+"-µs")
 	}

@@ -1,6 +1,5 @@
-// Package bench measures what the authorization server and the guard cost, without
-// a network in between: each operation is a request handled in process, storage
-// included. Run it with: make bench.
+// Package bench measures the cost of the authorization server and the guard without a network: each
+// operation is a request handled in process, including storage. Run it with: make bench.
 package bench
 
 import (
@@ -35,8 +34,8 @@ const (
 	redirect = "http://127.0.0.1:1/callback"
 )
 
-// rig is a server over one of the stores, with a client that acts for itself, a
-// public client, and a person's live session.
+// rig is a server on one of the stores, with a client that acts for itself, a public client, and a
+// user's live session.
 type rig struct {
 	http.Handler
 	server  *authserver.Server
@@ -72,8 +71,7 @@ func newRig(b *testing.B, store storage.Store) *rig {
 	return newRigWith(b, store, nil, authserver.DPoPPolicy{})
 }
 
-// newRigWith is newRig with trust entries of the configuration, and a policy on tokens that are bound
-// to keys.
+// newRigWith is newRig with configured trusted issuers and a policy on DPoP-bound tokens.
 func newRigWith(
 	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
 	change ...func(*authserver.Config),
@@ -83,10 +81,10 @@ func newRigWith(
 	return newRigRecorded(b, store, entries, bound, audit.New(discarded), change...)
 }
 
-// discarded is written as the command writes it, and thrown away.
+// discarded formats entries as the command does, and drops them.
 var discarded = slog.New(slog.NewJSONHandler(io.Discard, nil))
 
-// newRigRecorded is newRigWith with what becomes of its events. The caller closes the store.
+// newRigRecorded is newRigWith with a recorder for its events. The caller closes the store.
 func newRigRecorded(
 	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
 	recorder *audit.Recorder, change ...func(*authserver.Config),
@@ -151,7 +149,7 @@ func (r *rig) post(b *testing.B, path string, form url.Values, basic bool) []byt
 	return r.postProved(b, path, form, basic, "")
 }
 
-// postProved is post with a DPoP proof, if there is one.
+// postProved is post with a DPoP proof, if given.
 func (r *rig) postProved(b *testing.B, path string, form url.Values, basic bool, proof string) []byte {
 	req := httptest.NewRequest(http.MethodPost, issuer+path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -171,7 +169,8 @@ func (r *rig) postProved(b *testing.B, path string, form url.Values, basic bool,
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
-// approve stores a grant with its code, as the consent page does: the code names the grant.
+// approve stores a grant with its code, as the consent page does. The code contains the ID of the
+// grant.
 func (r *rig) approve(b *testing.B) (code string) {
 	id, now := secrets.ID(""), time.Now()
 	code = secrets.Token("mcpac_" + id)
@@ -202,8 +201,8 @@ func (r *rig) redeem(b *testing.B, code string) (reply oauth.TokenResponse) {
 	return reply
 }
 
-// BenchmarkServer measures the endpoints on both stores, one request at a time and
-// with as many at once as there are processors.
+// BenchmarkServer measures the endpoints on both stores, one request at a time and one per
+// processor at a time.
 func BenchmarkServer(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
@@ -267,7 +266,7 @@ func (r *rig) benchRefresh(b *testing.B) {
 	}
 }
 
-// BenchmarkMetadata is the yardstick for everything that touches no store.
+// BenchmarkMetadata is the reference for requests that do not use the store.
 func BenchmarkMetadata(b *testing.B) {
 	r := newRig(b, stores[0].open(b))
 	req := httptest.NewRequest(http.MethodGet, issuer+"/.well-known/oauth-authorization-server", nil)

@@ -24,9 +24,9 @@ import (
 
 var signIns = flag.Int("signins", 2_000, "how many sign-ins BenchmarkBytes stores")
 
-// BenchmarkBytes is what sign-ins leave in a database, in bytes for each: every one by another
-// person with another client, whose id has the length of a registration that is sealed into
-// it. A grant is its row, the state of its refresh token and the index entries of both.
+// BenchmarkBytes measures the size of sign-ins in a database, in bytes each. Every sign-in has
+// another user and another client, whose ID has the length of a sealed registration. A grant
+// consists of its row, the state of its refresh token, and the index entries of both.
 func BenchmarkBytes(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) {
 		path := filepath.Join(b.TempDir(), "db")
@@ -52,7 +52,7 @@ func BenchmarkBytes(b *testing.B) {
 	})
 }
 
-// fill signs n people in through the verbs, from eight callers.
+// fill signs n users in through the store's methods, with eight concurrent callers.
 func fill(b *testing.B, s storage.Store, n int) {
 	b.Helper()
 	var callers sync.WaitGroup
@@ -69,8 +69,8 @@ func fill(b *testing.B, s storage.Store, n int) {
 	callers.Wait()
 }
 
-// signInOnce is a sign-in as the store sees it: the session, what the person has consented to
-// before, the approval and the redemption.
+// signInOnce runs a sign-in's store calls: the session, earlier consent, the approval and the
+// redemption.
 func signInOnce(s storage.Store, i int) error {
 	ctx, now := context.Background(), time.Now()
 	var token, code storage.Hash = secrets.Hash(secrets.Token("")), secrets.Hash(secrets.Token(""))
@@ -112,7 +112,7 @@ func signInOnce(s storage.Store, i int) error {
 	return err
 }
 
-// sealedLike is as long as a usual registration that is sealed into its id, and as random.
+// sealedLike returns text as long and as random as a usual sealed registration.
 func sealedLike() string { return strings.Repeat(secrets.Token(""), 5)[:190] }
 
 func sqliteSizes(b *testing.B, path string) map[string]int64 {
@@ -179,7 +179,8 @@ func queryPostgres(b *testing.B, url, query string, row func(pgx.Rows) error) {
 	}
 }
 
-// reportSizes sums the tables and indexes of grants and refresh tokens; -v lists all of them.
+// reportSizes sums the tables and indexes of grants and refresh tokens. With -v it lists all of
+// them.
 func reportSizes(b *testing.B, sizes map[string]int64) {
 	b.Helper()
 	var grant, rest float64

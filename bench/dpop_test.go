@@ -15,11 +15,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// BenchmarkDPoP compares a client credentials token that is bound to a key with what it cannot do
-// without: a plain one, and the check of the signature of the proof. All take turns, because the
-// machine is never quiet; the figures are medians of the rounds, of processor time and, "wall", of time;
-// the ratios are of processor time. The client, which makes the proofs,
-// is not counted.
+// BenchmarkDPoP compares a DPoP-bound client credentials token with its minimum cost: a plain
+// token, and checking the signature of the proof. All take turns, because the machine is never
+// quiet. The figures are medians of the rounds, in processor time and, for "wall", in elapsed time.
+// The ratios are of processor time. They exclude the client, which makes the proofs.
 func BenchmarkDPoP(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) { benchmarkDPoP(b, s.open) })
@@ -27,7 +26,7 @@ func BenchmarkDPoP(b *testing.B) {
 }
 
 func benchmarkDPoP(b *testing.B, open func(b *testing.B) storage.Store) {
-	const turn = 8 // operations: so few that other processes seldom interrupt them
+	const turn = 8 // operations: few, so that other processes seldom interrupt them
 	signer, err := dpop.Generate()
 	if err != nil {
 		b.Fatal(err)
@@ -87,7 +86,7 @@ func benchmarkDPoP(b *testing.B, open func(b *testing.B) storage.Store) {
 			ratios[name] = append(ratios[name], round[name]/(round["plain"]+round["verify"]))
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of a round: it says nothing
+	b.ReportMetric(0, "ns/op") // the time of a round is meaningless
 	for name, all := range times {
 		b.ReportMetric(median(all), name+"-µs")
 	}

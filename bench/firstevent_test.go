@@ -14,28 +14,28 @@ import (
 	"time"
 )
 
-// BenchmarkFirstEvent compares the first event of a new stream through the gateway, and through a bare proxy
-// behind the guard, with that through the bare proxy: in turns of 25 streams, one at a time, because the
-// machine is never quiet. The ratios are medians of those of the rounds; the time is that to the
-// first event with the opening of the connection, the processor time that of the whole process, client and
-// MCP server included, until the streams have ended.
+// BenchmarkFirstEvent measures the first event of a new stream through the gateway, through a bare
+// proxy behind the guard, and through the bare proxy, as reference. They take turns of 25
+// sequential streams, because the machine is never quiet. The ratios are medians of the rounds. The
+// time includes opening the connection. The processor time is that in the whole process, including
+// client and MCP server, until the streams have ended.
 func BenchmarkFirstEvent(b *testing.B) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		b.Run(method, func(b *testing.B) { firstEvents(b, method) })
 	}
 }
 
-// way is one of the fronts that take turns.
+// way is one of the front ends that take turns.
 type way struct {
 	url, token    string
-	times, cpu    []float64 // µs, of each turn
-	objects       []float64 // allocated, of each stream
+	times, cpu    []float64 // µs, per turn
+	objects       []float64 // allocated, per stream
 	client        *http.Client
-	timed, burned float64 // of this round
+	timed, burned float64 // in this round
 }
 
 func firstEvents(b *testing.B, method string) {
-	log.SetOutput(io.Discard) // where the bare proxy says of each stream that it was abandoned
+	log.SetOutput(io.Discard) // the bare proxy would log each abandoned stream
 	b.Cleanup(func() { log.SetOutput(os.Stderr) })
 	inner := mcpServer(b)
 	names := []string{"reverseproxy", "guard", "gateway"}
@@ -46,12 +46,12 @@ func firstEvents(b *testing.B, method string) {
 		ways[name] = &way{url: s.URL, token: token, client: &http.Client{Transport: &http.Transport{}}}
 	}
 	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
-	add("reverseproxy", reverseProxy(b, inner.URL), token) // the same request, whose token it carries on
+	add("reverseproxy", reverseProxy(b, inner.URL), token) // the same request; the proxy forwards its token
 	add("guard", h, token)
 	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
 	add("gateway", h, token)
 	for _, w := range ways {
-		w.turn(b, method, inner.settle) // warm
+		w.turn(b, method, inner.settle) // warm-up
 	}
 	ratios := map[string][]float64{}
 	for round := 0; b.Loop(); round++ {
@@ -65,7 +65,7 @@ func firstEvents(b *testing.B, method string) {
 			ratios[name+"-cpu"] = append(ratios[name+"-cpu"], w.burned/bare.burned)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of a round: it says nothing
+	b.ReportMetric(0, "ns/op") // the time of a round is meaningless
 	for name, w := range ways {
 		b.ReportMetric(median(w.times), name+"-µs")
 		b.ReportMetric(slices.Min(w.times), name+"-least-µs")
@@ -78,8 +78,8 @@ func firstEvents(b *testing.B, method string) {
 	}
 }
 
-// turn opens streams, one after the other. The time of a turn is the median of its streams. Its processor
-// time includes the end of the last stream.
+// turn opens streams, one after the other. The time of a turn is the median of its streams. Its
+// processor time includes the end of the last stream.
 func (w *way) turn(b *testing.B, method string, settle func(testing.TB)) {
 	const streams = 25
 	m := &meter{b: b}
@@ -97,7 +97,7 @@ func (w *way) turn(b *testing.B, method string, settle func(testing.TB)) {
 	w.objects = append(w.objects, float64(allocated()-objects)/streams)
 }
 
-// allocated is how many objects this process has allocated.
+// allocated returns the number of objects that this process has allocated.
 func allocated() uint64 {
 	all := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(all)

@@ -25,7 +25,7 @@ const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name"
 // backend is an MCP server.
 type backend struct {
 	*httptest.Server
-	open atomic.Int64 // requests in progress here and at the servers before it
+	open atomic.Int64 // running requests here and at the servers in front
 }
 
 // before wraps the handler of a server that forwards requests to s, and counts its requests.
@@ -37,14 +37,14 @@ func (s *backend) before(h http.Handler) http.Handler {
 	})
 }
 
-// settle waits until no request is in progress.
+// settle waits until no request is running.
 func (s *backend) settle(tb testing.TB) {
 	tb.Helper()
 	wait.Until(tb, "no request is in progress", func() bool { return s.open.Load() == 0 })
 }
 
-// mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open where the client takes
-// nothing else.
+// mcpServer answers calls with 2 KiB, as JSON. If the client accepts only a stream, it answers with
+// a stream that stays open.
 func mcpServer(b *testing.B) *backend {
 	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`),
 		bytes.Repeat([]byte("x"), 2<<10)...)
@@ -66,7 +66,7 @@ func mcpServer(b *testing.B) *backend {
 	return s
 }
 
-// reverseProxy is what there would be without us.
+// reverseProxy is the reference: a proxy without our code.
 func reverseProxy(b *testing.B, to string) http.Handler {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -78,8 +78,8 @@ func reverseProxy(b *testing.B, to string) http.Handler {
 	}
 }
 
-// guarded puts the guard before what next makes, as protect does: the token is looked up
-// at the authorization server in the same process.
+// guarded puts the guard in front of next, as protect does. The token is looked up at the
+// authorization server in the same process.
 func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string) {
 	r := newRig(b, stores[0].open(b))
 	token := r.redeem(b, r.approve(b)).AccessToken
@@ -110,8 +110,8 @@ func proxied(b *testing.B, r *rig, to string) http.Handler {
 	return u
 }
 
-// fronts runs a benchmark through a bare proxy, through one behind the guard, which says
-// how much of the difference is whose, and through the gateway.
+// fronts runs a benchmark through a bare proxy, through one behind the guard, and through the
+// gateway. The second shows the guard's share of the difference.
 func fronts(b *testing.B, run func(b *testing.B, url, token string, settle func(testing.TB))) {
 	inner := mcpServer(b)
 	front := func(name string, h http.Handler, token string) {
@@ -122,13 +122,13 @@ func fronts(b *testing.B, run func(b *testing.B, url, token string, settle func(
 		})
 	}
 	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
-	front("reverseproxy", reverseProxy(b, inner.URL), token) // the same request, whose token it carries on
+	front("reverseproxy", reverseProxy(b, inner.URL), token) // the same request; the proxy forwards its token
 	front("guard+reverseproxy", h, token)
 	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
 	front("gateway", h, token)
 }
 
-// streamsAlone is the Accept of a client whose calls are answered by a stream.
+// streamsAlone is the Accept header of a client whose calls are answered with a stream.
 const streamsAlone = "text/event-stream"
 
 func request(ctx context.Context, method, url, token string) *http.Request {
@@ -136,7 +136,7 @@ func request(ctx context.Context, method, url, token string) *http.Request {
 	if method == http.MethodPost {
 		body = bytes.NewReader([]byte(toolCall))
 	}
-	r, _ := http.NewRequestWithContext(ctx, method, url, body) // the URL is a test server's
+	r, _ := http.NewRequestWithContext(ctx, method, url, body) // the URL of a test server is valid
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -144,7 +144,7 @@ func request(ctx context.Context, method, url, token string) *http.Request {
 	return r
 }
 
-// BenchmarkGatewayCall is a tool call through the network, 32 at once.
+// BenchmarkGatewayCall measures tool calls over the network, 32 at a time.
 func BenchmarkGatewayCall(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string, _ func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
@@ -166,9 +166,9 @@ func BenchmarkGatewayCall(b *testing.B) {
 	})
 }
 
-// BenchmarkGatewayFirstByte is the time to the first event of a stream, one at a time,
-// with the opening of the connection. The end of a stream that its client abandons is
-// measured by itself (BenchmarkGatewayStreams).
+// BenchmarkGatewayFirstByte measures the time to the first event of a stream, one at a time,
+// including opening the connection. BenchmarkGatewayStreams measures the end of an abandoned
+// stream.
 func BenchmarkGatewayFirstByte(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string, settle func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{}}
@@ -182,8 +182,8 @@ func BenchmarkGatewayFirstByte(b *testing.B) {
 	})
 }
 
-// BenchmarkGatewayStreams is the opening, the first event and the abandoning of a stream,
-// one after the other.
+// BenchmarkGatewayStreams measures opening a stream, reading its first event and abandoning it,
+// sequentially.
 func BenchmarkGatewayStreams(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string, _ func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{}}
@@ -193,7 +193,7 @@ func BenchmarkGatewayStreams(b *testing.B) {
 	})
 }
 
-// firstEvent opens a stream and reads its first event; end abandons it.
+// firstEvent opens a stream and reads its first event. end abandons it.
 func firstEvent(b *testing.B, client *http.Client, method, url, token string) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := request(ctx, method, url, token)
@@ -208,8 +208,8 @@ func firstEvent(b *testing.B, client *http.Client, method, url, token string) (e
 	return func() { cancel(); resp.Body.Close() }
 }
 
-// BenchmarkGatewayStream is the memory of one open stream, client and MCP server in the
-// same process included, so only the difference between the two counts.
+// BenchmarkGatewayStream measures the memory of one open stream. It includes client and MCP server
+// in the same process, so only differences between the variants are meaningful.
 func BenchmarkGatewayStream(b *testing.B) {
 	const streams = 500
 	fronts(b, func(b *testing.B, url, token string, settle func(testing.TB)) {

@@ -27,7 +27,7 @@ var (
 	grownPostgres = flag.String("grown-postgres", "", "likewise the URL of a PostgreSQL database on this machine")
 )
 
-// grownFile and grownURL are what BenchmarkGrown fills.
+// grownFile and grownURL return the databases that BenchmarkGrown fills.
 func grownFile(b *testing.B) string {
 	if *grownSQLite != "" {
 		return *grownSQLite
@@ -42,9 +42,9 @@ func grownURL(b *testing.B) string {
 	return pgtest.Start(b).Database(b)
 }
 
-// BenchmarkGrown is what an approval with its code exchange, and a refresh, cost a store
-// that holds many grants, each with a client and a live refresh token: in time, in CPU of this
-// process and of PostgreSQL's, and in WAL of PostgreSQL. SQLite has synchronous commits.
+// BenchmarkGrown measures an approval with its code exchange, and a refresh, on a store with many
+// grants, each with a client and a live refresh token. It reports time, CPU of this process and of
+// PostgreSQL, and WAL of PostgreSQL. SQLite commits synchronously.
 func BenchmarkGrown(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) {
 		path := grownFile(b)
@@ -62,10 +62,10 @@ func BenchmarkGrown(b *testing.B) {
 	})
 }
 
-// grownStore is one of the two stores, and how SQL alone fills it.
+// grownStore is one of the two stores, and the SQL that fills it.
 type grownStore struct {
 	driver, name string
-	fill         []string // $1: after which number, $2: up to which, $3: now, $4: their end
+	fill         []string // $1: last existing number, $2: last new number, $3: now, $4: their end
 	postgres     bool
 	open         func() (storage.Store, error)
 }
@@ -97,7 +97,7 @@ var (
 const numbers = "WITH RECURSIVE n(i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $2) "
 
 func grown(b *testing.B, e grownStore) {
-	s, err := e.open() // which makes the schema
+	s, err := e.open() // creates the schema
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func grown(b *testing.B, e grownStore) {
 		b.Fatal(err)
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // the settings of grow are of the connection
+	db.SetMaxOpenConns(1) // the settings of grow apply to one connection
 	for text := range strings.SplitSeq(*grants, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -130,7 +130,7 @@ func grown(b *testing.B, e grownStore) {
 	}
 }
 
-// grow fills a database up to n grants: going through the verbs would take hours.
+// grow fills a database up to n grants with SQL, because the store's methods would take hours.
 func (e grownStore) grow(b *testing.B, db *sql.DB, n int) {
 	b.Helper()
 	var have int
@@ -157,7 +157,7 @@ func (e grownStore) grow(b *testing.B, db *sql.DB, n int) {
 	}
 }
 
-// secretOf is the secret of the grant of that number, as fill writes it.
+// secretOf returns the secret of grant i, as written by fill.
 func secretOf(i int) (h storage.Hash) {
 	copy(h[:], fmt.Sprintf("%032d", i))
 	return h
@@ -169,7 +169,7 @@ func refreshGrown(b *testing.B, s storage.Store, db *sql.DB, n int, m *meter) {
 	i := 0
 	m.start()
 	for b.Loop() {
-		i = (i + 7919) % n // a prime: far apart
+		i = (i + 7919) % n // a prime, to select distant rows
 		now := time.Now()
 		generation := max(generations[i], 1)
 		_, err := s.RotateRefresh(context.Background(), storage.RotateRefresh{
@@ -188,7 +188,7 @@ func refreshGrown(b *testing.B, s storage.Store, db *sql.DB, n int, m *meter) {
 	m.report(b)
 }
 
-// rotated are the generations of the grants that an earlier run has refreshed.
+// rotated returns the generations of the grants that an earlier run has refreshed.
 func rotated(b *testing.B, db *sql.DB) map[int]int64 {
 	b.Helper()
 	rows, err := db.Query("SELECT id, generation FROM grants WHERE generation > 1")

@@ -14,15 +14,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// meter tells what operations cost beside the time they take. PostgreSQL is measured where
-// its processes can be seen, on Linux.
+// meter reports the cost of operations other than time. It measures PostgreSQL where its processes
+// are visible, on Linux.
 type meter struct {
 	b      *testing.B
-	url    string // of PostgreSQL, "" for SQLite
+	url    string // of PostgreSQL; "" for SQLite
 	before reading
 }
 
-// reading is what had been used at a moment.
+// reading is the total consumption at a moment.
 type reading struct {
 	own, postgres time.Duration // of CPU
 	wal           int64
@@ -39,7 +39,7 @@ func newMeter(b *testing.B, e grownStore) *meter {
 
 func (m *meter) start() { m.before = m.read() }
 
-// report reports what has been used since start, for each operation.
+// report reports the consumption since start, per operation.
 func (m *meter) report(b *testing.B) {
 	after, n := m.read(), float64(b.N)
 	b.ReportMetric(float64((after.own-m.before.own).Microseconds())/n, "µs-CPU/op")
@@ -64,7 +64,7 @@ func (m *meter) read() (r reading) {
 	if m.url == "" {
 		return r
 	}
-	time.Sleep(1500 * time.Millisecond) // until the processes have told the statistics
+	time.Sleep(1500 * time.Millisecond) // until the processes have updated the statistics
 	r.wal = walBytes(m.b, m.url)
 	queryPostgres(m.b, m.url, updates, func(rows pgx.Rows) error { return rows.Scan(&r.updated, &r.hot) })
 	queryPostgres(m.b, m.url, "SELECT pid FROM pg_stat_activity", func(rows pgx.Rows) error {
@@ -76,7 +76,7 @@ func (m *meter) read() (r reading) {
 	return r
 }
 
-// cpuOf is what a process has used, in steps of 10 ms; 0 where that cannot be seen.
+// cpuOf returns the CPU time of a process, in steps of 10 ms, or 0 if it is not visible.
 func cpuOf(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 var optionsField = regexp.MustCompile(`data-options="([^"]*)"`)
 
-// byPasskey fills in the form of a page that asks for a passkey, or for another one to be made.
+// byPasskey completes the form of a page that uses or creates a passkey.
 func (br *browser) byPasskey(
 	b *testing.B, page, path string, act func(options []byte) ([]byte, error), form url.Values,
 ) {
@@ -30,8 +30,8 @@ func (br *browser) byPasskey(
 	br.submit(b, page, path, form)
 }
 
-// BenchmarkPasskey is a sign-in with a passkey, up to the page on which the person is asked. The
-// authenticator, which is a device of the person, is not counted, but for its signature.
+// BenchmarkPasskey measures a sign-in with a passkey, up to the consent page. It excludes the
+// authenticator, which is the user's device, except for its signature.
 func BenchmarkPasskey(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {

@@ -28,18 +28,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/timed"
 )
 
-// turn is how many operations are done at a time without and with what is measured.
+// turn is the number of operations per turn, without and with the measured part.
 var turn = 100
 
-// sight are the parts of a server that see what it does. Each can be off.
+// sight selects the parts of a server that observe it.
 type sight struct{ audit, attempts, metrics, traces bool }
 
-// BenchmarkSight is what each part costs, and all of them together (OB-01: a tenth for attempts; OB-06: a
-// twentieth for the audit log): the same operations without it and with it, in turns. The CPU time is that
-// of this process with what is written after the answers, SQLite included; the time is that of the answers.
-// Medians of pairs of turns are moved less by what else a machine does than sums.
+// BenchmarkSight measures the cost of each part, and of all together (OB-01: a tenth for attempts;
+// OB-06: a twentieth for the audit log). It runs the same operations without and with it, in turns.
+// The CPU time is that in this process, including writes after the responses and SQLite. The time
+// is the response time. Other work on the machine affects medians of pairs of turns less than sums.
 func BenchmarkSight(b *testing.B) {
-	b.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // ms, so that a turn pays for its own spans
+	b.Setenv("OTEL_BSP_SCHEDULE_DELAY", "50") // ms, so that a turn includes its own spans
 	for _, s := range stores {
 		for _, part := range []struct {
 			name string
@@ -123,7 +123,7 @@ func newSeen(b *testing.B, store storage.Store, on sight) *seen {
 	return out
 }
 
-// running runs what a server runs beside its requests.
+// running runs a server's background work.
 func running(b *testing.B, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -137,12 +137,12 @@ func running(b *testing.B, run func(context.Context)) {
 	})
 }
 
-// recording is a recorder that writes as that of a server does. To it each step comes hours after the one
-// before: it keeps all of them, though they are of one person.
+// recording returns a recorder that writes like a server's. Its clock advances by hours between
+// steps, so it keeps all steps although they belong to one user.
 func recording(b *testing.B, store storage.Store) *attempt.Recorder {
 	begun, asked := time.Now(), atomic.Int64{}
 	r := attempt.NewRecorder(attempt.Config{
-		Store: store.(storage.Attempts), // all stores have it
+		Store: store.(storage.Attempts), // all stores implement it
 		Key:   make([]byte, 32),
 		Now:   func() time.Time { return begun.Add(time.Duration(asked.Add(1)) * time.Hour) },
 		Log:   discarded,
@@ -151,7 +151,7 @@ func recording(b *testing.B, store storage.Store) *attempt.Recorder {
 	return r
 }
 
-// tracing has each span sent to a collector on this machine, which drops it.
+// tracing exports each span to a local collector, which drops it.
 func tracing(b *testing.B) *traces.Traces {
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
@@ -167,11 +167,11 @@ func tracing(b *testing.B) *traces.Traces {
 	return t
 }
 
-// settling is longer than what was seen waits to be written. The time in which nothing is asked for costs some
-// processor time, and so both of the two have it.
+// settling is longer than the delay of writes. Waiting costs some processor time, so both variants
+// wait.
 const settling = 300 * time.Millisecond
 
-// settle waits until what was seen is written.
+// settle waits until everything recorded is written.
 func (s *seen) settle(b *testing.B) {
 	time.Sleep(settling)
 	wait.Poll(wait.Bound, func() bool { return !s.waits() })
@@ -186,7 +186,8 @@ func (s *seen) waits() bool {
 	return waiting > 0
 }
 
-// signInSeen is a sign-in with a browser session, from the authorization request to the tokens.
+// signInSeen returns a sign-in with a browser session, from the authorization request to the
+// tokens.
 func signInSeen(b *testing.B, s *seen) func() {
 	br := s.signedIn(b)
 	return func() {
@@ -200,7 +201,7 @@ func signInSeen(b *testing.B, s *seen) func() {
 	}
 }
 
-// guardedCall is a call of a tool through the guard and the gateway, over the network.
+// guardedCall returns a tool call through the guard and the gateway, over the network.
 func guardedCall(b *testing.B, s *seen) func() {
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: resource, AuthorizationServers: []string{issuer},
@@ -238,7 +239,7 @@ func guardedCall(b *testing.B, s *seen) func() {
 	}
 }
 
-// takeTurns reports the medians of pairs of turns, in which each of the two is first as often.
+// takeTurns reports the medians of pairs of turns. Each variant runs first equally often.
 func takeTurns(b *testing.B, off, on *seen, without, with func()) {
 	var spent, took [2][]float64
 	for n := 0; b.Loop(); n++ {
@@ -260,7 +261,7 @@ func takeTurns(b *testing.B, off, on *seen, without, with func()) {
 	b.ReportMetric(median(spent[1]), "µs-CPU-on")
 }
 
-// more is the median of how much more the second took than the first, in percent.
+// more returns the median overhead of the second over the first, in percent.
 func more(of [2][]float64) float64 {
 	var out []float64
 	for i := range of[0] {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// browser is a person's, with the cookies of this server.
+// browser is a user's browser, with the cookies of this server.
 type browser struct {
 	*rig
 	cookies map[string]string
@@ -56,7 +56,7 @@ var authorizeURL = issuer + "/authorize?" + url.Values{
 	"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256},
 }.Encode()
 
-// signedIn is a browser in which the person of the rig has signed in with the password.
+// signedIn returns a browser after signing in with the password of the rig's user.
 func (r *rig) signedIn(b *testing.B) *browser {
 	br := &browser{r, map[string]string{}}
 	page := br.send(b, http.MethodGet, authorizeURL, nil).Body.String()
@@ -64,15 +64,15 @@ func (r *rig) signedIn(b *testing.B) *browser {
 	return br
 }
 
-// BenchmarkSignIn is a sign-in: with the password, up to the page on which the person is asked; and
-// with a browser session, that page, their approval, and the code exchange.
+// BenchmarkSignIn measures a sign-in with the password up to the consent page, and one with a
+// browser session: the consent page, the approval, and the code exchange.
 func BenchmarkSignIn(b *testing.B) {
 	for _, s := range stores {
 		b.Run("store="+s.name, func(b *testing.B) {
 			r := newRig(b, s.open(b))
 			br := r.signedIn(b)
 			var page, location string
-			b.Run("password", func(b *testing.B) { // which is hashed
+			b.Run("password", func(b *testing.B) { // including the password hash
 				b.ReportAllocs()
 				for b.Loop() {
 					r.signedIn(b)

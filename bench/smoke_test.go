@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// TestBenchmarks runs each benchmark of the server once, so that none of them is found
-// broken on the day when a figure is needed. It measures nothing.
+// TestBenchmarks runs each benchmark of the server once, so that broken ones are found before a
+// figure is needed. It measures nothing.
 func TestBenchmarks(t *testing.T) {
 	lane.Long(t, "make test compiles the benchmarks")
 	before := flag.Lookup("test.benchtime").Value.String()
@@ -33,7 +33,7 @@ func TestBenchmarks(t *testing.T) {
 			failed := true
 			testing.Benchmark(func(b *testing.B) {
 				run(b)
-				failed = b.Failed() // by one of its own benchmarks
+				failed = b.Failed() // a sub-benchmark failed
 			})
 			if failed {
 				t.Error("it failed")

@@ -1,15 +1,14 @@
-// Package migrations holds the versioned schema of both databases and decides
-// which steps are due. How a step is run, and under which lock, is the business
-// of the backend.
+// Package migrations holds the versioned schema of both databases, and decides which steps are due.
+// The backends run the steps, and choose the locks.
 //
-// A step is a file NNNN_name.sql; its number is its version, without gaps. A step
-// that has been released is never edited. Steps expand first and contract a
-// release later, so that the previous version keeps working during an upgrade: a step
-// whose first line is "-- needs N" leaves the schema fit for programs that know the steps
-// up to N only; without that line, it needs the program that brings it.
+// A step is a file NNNN_name.sql. Its number is its version, without gaps. A released step is never
+// edited. Steps first expand the schema and contract it a release later, so that the previous
+// version keeps working during an upgrade. A step whose first line is "-- needs N" leaves the
+// schema usable for programs that know only the steps up to N. Without that line, it needs the
+// program that contains it.
 //
-// schema/sqlite.sql is what all steps come to: the schema as one reads it, and what a new
-// database of SQLite is made of.
+// schema/sqlite.sql is the result of all steps: the schema in readable form, and the script for new
+// SQLite databases.
 package migrations
 
 import (
@@ -30,9 +29,9 @@ var files embed.FS
 //go:embed schema/sqlite.sql
 var sqliteSchema string
 
-// SQLiteSchema is a script that makes of an empty database of SQLite one to which the steps up to
-// that version are applied, as a test of storage/sqlite holds. The steps one by one, which change
-// the tables of those before them, take five times as long.
+// SQLiteSchema returns a script that creates the schema after the steps up to version in an empty
+// SQLite database. A test of storage/sqlite checks this. Running the single steps, which change the
+// tables of earlier ones, takes five times as long.
 func SQLiteSchema() (script string, version int) {
 	if _, err := fmt.Sscanf(sqliteSchema, "-- steps 1 to %d", &version); err != nil {
 		return "", 0
@@ -40,15 +39,15 @@ func SQLiteSchema() (script string, version int) {
 	return sqliteSchema, version
 }
 
-// ErrNewer means that the database was migrated by a newer version of the program.
+// ErrNewer is returned if a newer version of the program has migrated the database.
 var ErrNewer = errors.New(
 	"the database was written by a newer version of mcp-authd: install that version, or restore the backup made before the upgrade",
 )
 
-// ErrPending means that the database lacks steps of this version.
+// ErrPending is returned if the database lacks steps of this version.
 var ErrPending = errors.New("the database is not migrated: run `mcp-authd migrate up`")
 
-// Engine names a database engine.
+// Engine is a database engine.
 type Engine string
 
 // The engines that have migrations.
@@ -63,14 +62,14 @@ type Step struct {
 	Name    string
 	SQL     string
 	Needs   int // the last step that a program must know to work with the schema after this one
-	// After is how long after the step before it this one is applied; zero: at once.
+	// After is how long to wait after the previous step; zero for no wait.
 	After time.Duration
-	// Concurrently: each statement is a transaction of its own, which blocks no writer of the
-	// tables that it is about. A step that was interrupted is run again from its beginning.
+	// Concurrently runs each statement in its own transaction, which blocks no writers of its
+	// tables. An interrupted step is run again from its beginning.
 	Concurrently bool
 }
 
-// Statements returns the statements of a step that is run concurrently: each ends a line.
+// Statements returns the statements of a step that is run concurrently. Each must end a line.
 func (s Step) Statements() (out []string) {
 	var b strings.Builder
 	for line := range strings.Lines(s.SQL) {
@@ -89,14 +88,14 @@ func (s Step) Statements() (out []string) {
 // NumberedRefresh is the name of the step after which refresh tokens have no rows.
 const NumberedRefresh = "numbered_refresh"
 
-// Applied is what a database says of itself.
+// Applied is the migration state of a database.
 type Applied struct {
 	Steps []Status
-	Needs int // of the last step; 0: the last step itself
+	Needs int // of the last step; 0 if it needs itself
 }
 
-// Note is what applying s leaves in the database about what its last step needs; ReadNote
-// reads it back. What one step needs, later ones need too.
+// Note returns the note to store when s is applied. It records the needs of the last step, and
+// ReadNote parses it. Later steps inherit the needs of earlier ones.
 func (a Applied) Note(s Step) []byte {
 	return fmt.Appendf(nil, "%d needs %d", max(s.Version, a.last()), max(s.Needs, a.needs()))
 }
@@ -119,12 +118,12 @@ func (a Applied) has(version int) bool {
 	return slices.ContainsFunc(a.Steps, func(st Status) bool { return st.Version == version })
 }
 
-// Has reports whether the step of that name is applied.
+// Has reports whether the step with a name is applied.
 func (a Applied) Has(name string) bool {
 	return slices.ContainsFunc(a.Steps, func(st Status) bool { return st.Name == name })
 }
 
-// ReadNote returns the Needs of the last of the applied steps, 0 when note does not tell.
+// ReadNote returns the Needs of the last applied step, or 0 if the note does not contain it.
 func ReadNote(applied []Status, note []byte) int {
 	var version, needs int
 	if _, err := fmt.Sscanf(string(note), "%d needs %d", &version, &needs); err != nil {
@@ -138,16 +137,16 @@ func ReadNote(applied []Status, note []byte) int {
 	return needs
 }
 
-// Status is a step and when it was applied.
+// Status is a step with the time when it was applied.
 type Status struct {
 	Version   int       `json:"version"`
 	Name      string    `json:"name"`
-	AppliedAt time.Time `json:"applied_at,omitzero"` // zero: pending
-	DueAt     time.Time `json:"due_at,omitzero"`     // when a pending step that is put off is due
+	AppliedAt time.Time `json:"applied_at,omitzero"` // zero for pending
+	DueAt     time.Time `json:"due_at,omitzero"`     // when a deferred pending step is due
 }
 
-// Steps returns the migrations of an engine in order of version. It fails only
-// when the embedded files are misnamed.
+// Steps returns the migrations of an engine in order of version. It fails only if the embedded
+// files are misnamed.
 func Steps(e Engine) ([]Step, error) {
 	names, err := fs.Glob(files, string(e)+"/*.sql")
 	if err != nil {
@@ -188,7 +187,7 @@ func step(path string) (Step, error) {
 	return s, nil
 }
 
-// readHead reads the lines at the head of a step that say how it is applied.
+// readHead parses the lines at the head of a step that say how to apply it.
 func (s *Step) readHead() (err error) {
 	for line := range strings.Lines(s.SQL) {
 		line = strings.TrimSuffix(line, "\n")
@@ -213,12 +212,12 @@ func (s *Step) readHead() (err error) {
 	return nil
 }
 
-// AtOnce is the time for Due at which nothing is put off.
+// AtOnce returns a time for Due that makes deferred steps due.
 func AtOnce() time.Time { return time.Unix(1<<40, 0) }
 
-// Due returns the steps that are to be applied at that time. ErrNewer, wrapped, when the
-// database needs a program that knows more steps than these; further steps that it has and
-// that need no more than these are none of our business.
+// Due returns the steps to apply at a time. It returns ErrNewer, wrapped, if the database needs a
+// program that knows more steps. Additional applied steps are ignored if they need only known
+// steps.
 func Due(steps []Step, applied Applied, at time.Time) ([]Step, error) {
 	if last, needs := applied.last(), applied.needs(); last > len(steps) && needs > len(steps) {
 		return nil, fmt.Errorf("%w (it is at version %d and needs %d, this program knows %d)", ErrNewer, last, needs,
@@ -229,7 +228,7 @@ func Due(steps []Step, applied Applied, at time.Time) ([]Step, error) {
 	}), nil
 }
 
-// dueAt is when a step that is put off is due, once the one before it is applied.
+// dueAt returns when a deferred step is due, after the previous step was applied.
 func (a Applied) dueAt(s Step) (at time.Time) {
 	for _, st := range a.Steps {
 		if st.Version == s.Version-1 {
@@ -239,8 +238,8 @@ func (a Applied) dueAt(s Step) (at time.Time) {
 	return at.Add(s.After)
 }
 
-// Current reports nil when the steps of this version are applied, but for those that are
-// put off, and otherwise ErrNewer or ErrPending, wrapped.
+// Current returns nil if the steps of this version are applied, except for deferred ones. Otherwise
+// it returns ErrNewer or ErrPending, wrapped.
 func Current(steps []Step, applied Applied) error {
 	due, err := Due(steps, applied, AtOnce())
 	for _, s := range due {
@@ -251,8 +250,8 @@ func Current(steps []Step, applied Applied) error {
 	return err
 }
 
-// Merge lists every step with the time at which it was applied, and after them
-// what the database has and this version does not know.
+// Merge lists every step with the time when it was applied, followed by applied steps that this
+// version does not know.
 func Merge(steps []Step, applied Applied) []Status {
 	out := make([]Status, 0, max(len(steps), len(applied.Steps)))
 	for _, s := range steps {

@@ -66,8 +66,9 @@ func TestDueCurrentAndMerge(t *testing.T) {
 	}
 }
 
-// A step that is put off waits for its time, holds up nothing behind it and leaves the
-// database current; applied late, it still shuts out the programs that do not know it.
+// TestAStepThatIsPutOff checks that a deferred step waits for its time, blocks no later step, and
+// leaves the database current. When it is applied late, it still excludes programs that do not know
+// it.
 func TestAStepThatIsPutOff(t *testing.T) {
 	steps := []Step{
 		{Version: 1, Name: "a", Needs: 1}, {Version: 2, Name: "b", Needs: 2, After: time.Hour},

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A benchmark that is ten times as slow as in the commit before is found out, and the
-// repository stays as it was.
+// TestCompare checks that a benchmark that became ten times as slow is found, and that the
+// repository is unchanged.
 func TestCompare(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -11,16 +11,16 @@ import (
 	"text/tabwriter"
 )
 
-// figure names what was measured: a benchmark and a unit.
+// figure identifies a measurement: a benchmark and a unit.
 type figure struct{ benchmark, unit string }
 
-// figures are those of one round.
+// figures holds the values of one round.
 type figures map[figure]float64
 
-// processors is what the testing package appends to a name.
+// processors matches the suffix that the testing package adds to a name.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read takes the figures from what a test binary prints.
+// read parses the output of a test binary.
 func (f figures) read(pkg, text string) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -72,7 +72,7 @@ func compare(before, after []figures) (both []comparison, only []string) {
 	return both, only
 }
 
-// paired returns a figure of the rounds that have it on both sides.
+// paired returns the values of a figure in the rounds where both sides have it.
 func paired(before, after []figures, k figure) (b, a, ratios []float64) {
 	for i := range min(len(before), len(after)) {
 		x, hasX := before[i][k]
@@ -84,7 +84,7 @@ func paired(before, after []figures, k figure) (b, a, ratios []float64) {
 	return b, a, ratios
 }
 
-// quotient is 1 for two zeros, such as allocations that neither makes.
+// quotient returns 1 for two zeros, such as a lack of allocations.
 func quotient(y, x float64) float64 {
 	if x == y {
 		return 1
@@ -98,7 +98,7 @@ func median(list []float64) float64 {
 	return (list[(n-1)/2] + list[n/2]) / 2
 }
 
-// mark tells what is more than noise.
+// mark labels a difference that exceeds the noise.
 func (c comparison) mark() string {
 	switch {
 	case c.ratio >= 1.05 && c.least > 1:
@@ -109,7 +109,7 @@ func (c comparison) mark() string {
 	return ""
 }
 
-// report prints time and bytes; allocations only where they have changed.
+// report prints time and bytes. It prints allocations only if they have changed.
 func report(out io.Writer, before, after []figures) {
 	both, only := compare(before, after)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -1,11 +1,11 @@
-// Command compare runs the benchmarks of an earlier commit and of the working tree in turns,
-// and prints the ratio of each figure with its spread: on a machine that does other work as
-// well, only figures of one run say anything of each other.
+// Command compare runs the benchmarks of an earlier commit and of the working tree in turns, and
+// prints the ratio of each figure with its spread. On a machine that also does other work, only
+// figures of the same run can be compared.
 //
 //	go run ./bench/compare -base COMMIT [-rounds 5] [-bench REGEXP] [-time 300ms] [PACKAGE...]
 //
-// Or: make bench-compare BASE=COMMIT. A ratio below 1 is an improvement. A line is marked when
-// every one of its rounds lies on the same side of 1 and the median is off by 5 % or more.
+// Or: make bench-compare BASE=COMMIT. A ratio below 1 is an improvement. A line is marked if all
+// its rounds lie on the same side of 1 and the median differs by 5 % or more.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// packages are those of `make bench`.
+// packages lists the packages of `make bench`.
 var packages = []string{
 	"bench", "keys", "mcpresource", "mcpresource/gosdk", "dcr", "storage/sqlite", "storage/postgres",
 }
@@ -97,8 +97,7 @@ type tree struct {
 	rounds   []figures
 }
 
-// program is the test binary of a package; it runs in the package's directory, as go test
-// runs it.
+// program is the test binary of a package. It runs in the package's directory, as with go test.
 type program struct{ pkg, path string }
 
 func (t *tree) build(ctx context.Context, pkgs []string) error {
@@ -107,7 +106,7 @@ func (t *tree) build(ctx context.Context, pkgs []string) error {
 	}
 	for i, pkg := range pkgs {
 		if _, err := os.Stat(filepath.Join(t.dir, pkg)); errors.Is(err, os.ErrNotExist) {
-			continue // a package that only one of the two has
+			continue // only one of the two trees has the package
 		}
 		path, err := filepath.Abs(filepath.Join(t.out, fmt.Sprint(i, ".test")))
 		if err != nil {
@@ -142,7 +141,7 @@ func (t *tree) measure(ctx context.Context, o options) error {
 	return nil
 }
 
-// checkOut writes the files of a commit into dir, and leaves the repository as it is.
+// checkOut writes the files of a commit to dir, without changing the repository.
 func checkOut(ctx context.Context, commit, dir string) error {
 	cmd := exec.CommandContext(ctx, "git", "archive", "--format=tar", commit)
 	cmd.Stderr = os.Stderr

@@ -21,12 +21,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// installation is a directory with a configuration, and the database that its program makes there.
+// installation is a directory with a configuration and the database that its program creates.
 type installation struct {
 	program, config, issuer, password string
 }
 
-// person is the name of an account.
+// person returns the name of an account.
 func person(i int) string { return fmt.Sprint("person", i) }
 
 func newInstallation(program, parent string) (*installation, error) {
@@ -62,8 +62,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// addPeople makes an account for each browser that will sign in, while the program runs as it does in
-// an installation: attempts on one account wait for each other.
+// addPeople creates an account for each browser that will sign in, because attempts on one account
+// wait for each other. The program runs meanwhile, as in an installation.
 func (in *installation) addPeople(ctx context.Context, people int) error {
 	s, err := in.start(ctx)
 	if err != nil {
@@ -80,8 +80,7 @@ func (in *installation) addPeople(ctx context.Context, people int) error {
 	return s.stop()
 }
 
-// signIn has all people sign in at once, each with a browser of their own, and returns how long that
-// takes.
+// signIn signs all users in concurrently, each with its own browser, and returns the duration.
 func (in *installation) signIn(people int) (time.Duration, error) {
 	c, err := client.New(client.Config{Issuer: in.issuer, Connections: people})
 	if err != nil {
@@ -108,15 +107,15 @@ func (in *installation) signIn(people int) (time.Duration, error) {
 	return took, nil
 }
 
-// server is a program that has answered.
+// server is a program that has responded.
 type server struct {
 	command *exec.Cmd
 	output  *bytes.Buffer
-	passed  time.Duration // since its exec, until the first answer
-	used    time.Duration // of the processors
+	passed  time.Duration // from its exec to the first response
+	used    time.Duration // processor time
 }
 
-// start starts the program, and waits a minute at most until it answers.
+// start starts the program, and waits up to a minute for a response.
 func (in *installation) start(ctx context.Context) (*server, error) {
 	s := &server{output: new(bytes.Buffer)}
 	s.command = exec.Command(in.program, "serve", "--config", in.config)
@@ -166,8 +165,8 @@ func answers(ctx context.Context, url string) error {
 
 func (s *server) pid() int { return s.command.Process.Pid }
 
-// stop ends the program as an operator does, and returns an error with all that it said unless it
-// ends well. After that it does nothing.
+// stop ends the program as an administrator does. If the program fails, it returns an error with
+// all its output. Later calls do nothing.
 func (s *server) stop() error {
 	if s.command.ProcessState != nil {
 		return nil

@@ -1,11 +1,11 @@
-// Footprint starts a program that was built for a release, and tells what it costs to have it: time
-// until the first answer, memory at rest, and memory while many people sign in at once.
+// Footprint starts a program that was built for a release, and prints its cost: time until the
+// first response, idle memory, and memory while many users sign in concurrently.
 //
 //	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /tmp/mcp-authd ./cmd/mcp-authd
 //	go run ./bench/footprint -program /tmp/mcp-authd
 //
-// It runs on Linux, whose /proc it reads. On a machine that does other things too, the processor time
-// is the figure to trust: it is that of all threads of the program until the first answer.
+// It runs on Linux, because it reads /proc. On a machine that also does other work, trust the
+// processor time: the sum of all threads of the program until the first response.
 package main
 
 import (
@@ -69,7 +69,7 @@ func run(ctx context.Context, o options) error {
 	return measureMemory(ctx, o, in)
 }
 
-// timeStarts prints the least and the median of all starts.
+// timeStarts prints the minimum and the median of all starts.
 func timeStarts(ctx context.Context, o options, name string, next func() (*installation, error)) error {
 	var passed, used []time.Duration
 	for range o.starts {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// processorTime is what all threads of a process have used, in nanoseconds where /proc/PID/stat
-// counts ticks of 10 ms.
+// processorTime returns the time used by all threads of a process, in nanoseconds, while
+// /proc/PID/stat counts ticks of 10 ms.
 func processorTime(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {
@@ -33,10 +33,10 @@ func processorTime(pid int) (time.Duration, error) {
 	return total, nil
 }
 
-// memory is that of a process, in megabytes of a million bytes.
+// memory is the memory of a process, in megabytes of a million bytes.
 type memory struct {
 	resident, peak float64
-	own            float64 // of it not pages of a file
+	own            float64 // excluding pages of a file
 }
 
 func (m memory) String() string {
@@ -68,7 +68,7 @@ func readMemory(pid int) (memory, error) {
 	return m, nil
 }
 
-// forgetPeak has the peak of a process begin at its present memory.
+// forgetPeak resets the peak of a process to its current memory.
 func forgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // proc(5)
 }

@@ -1,12 +1,10 @@
-// Load drives a running authorization server over HTTP as its clients do, and
-// reports operations per second and latency for each kind of work. It needs an
-// issuer on loopback, a user, and nothing else: it discovers, registers and signs in
-// through the forms.
+// Load drives a running authorization server over HTTP as its clients do, and reports operations
+// per second and latency for each kind of work. It needs only an issuer on loopback and a user: it
+// discovers, registers and signs in through the forms.
 //
 //	go run ./bench/load -issuer http://127.0.0.1:8414 -user demo -password ... -c 32 -t 5s
 //
-// Client and server share the machine, so compare figures of one run with each other,
-// not with those of another day.
+// Client and server share the machine, so compare figures only within one run.
 package main
 
 import (
@@ -80,8 +78,8 @@ type result struct {
 	First  string  `json:"first_error,omitempty"`
 }
 
-// measure runs a scenario with all workers in a closed loop: the next request goes
-// out when the last is answered.
+// measure runs a scenario with all workers in a closed loop: each sends its next request after the
+// last response.
 func measure(s scenario, o options) result {
 	ctx, cancel := context.WithTimeout(context.Background(), o.duration+time.Minute)
 	defer cancel()

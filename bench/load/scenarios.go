@@ -2,8 +2,7 @@ package main
 
 import "github.com/mcp-authd/mcp-authd/bench/internal/client"
 
-// scenario is one kind of work. Each worker prepares its own state once, outside
-// the measurement.
+// scenario is one kind of work. Each worker prepares its state once, outside the measurement.
 type scenario struct {
 	name    string
 	prepare func() (op func() error, err error)
@@ -29,8 +28,8 @@ func scenarios(c *client.Client, o options) []scenario {
 		scenario{"introspect", func() (func() error, error) { return introspecting(c) }})
 }
 
-// signedIn is a browser with a session and a remembered consent: each operation is
-// one authorization request and one code exchange.
+// signedIn returns the operation of a browser with a session and remembered consent: one
+// authorization request and one code exchange.
 func signedIn(c *client.Client, o options) (func() error, error) {
 	p, err := c.NewPerson(o.user, o.password)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package main
 
-// mayWrite takes it for granted where this system is not asked.
+// mayWrite always permits writing, because this system offers no check.
 func mayWrite(string) error { return nil }

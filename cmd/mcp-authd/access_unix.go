@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// mayWrite reports whether this user may make files in a directory.
+// mayWrite returns an error if this user cannot create files in a directory.
 func mayWrite(directory string) error {
 	const write, search = 2, 1 // access(2)
 	return syscall.Access(directory, write|search)

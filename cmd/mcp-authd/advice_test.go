@@ -18,8 +18,8 @@ var (
 	advicePage    = regexp.MustCompile(`docs/[a-z/-]+\.md`)
 )
 
-// TestAdviceCanBeFollowed: each command of an advice exists and takes what the advice gives it, and each key and page
-// is there.
+// TestAdviceCanBeFollowed checks that each command in an advice exists and accepts its arguments,
+// and that each key and page exists.
 func TestAdviceCanBeFollowed(t *testing.T) {
 	commands, keys := 0, 0
 	for _, e := range attempt.Faults() {
@@ -93,7 +93,7 @@ func isKey(t *testing.T, path []string) bool {
 	return true
 }
 
-// isEvent reports whether the manual has an audit event.
+// isEvent reports whether the manual lists an audit event.
 func isEvent(t *testing.T, name string) bool {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/audit-events.md")

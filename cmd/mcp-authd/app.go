@@ -23,8 +23,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// app is what every command that touches the installation stands on: configuration,
-// log, store and master keys.
+// app holds the parts that every command on the installation needs: configuration, log, store and
+// master keys.
 type app struct {
 	std      std
 	config   *config.Loaded
@@ -33,10 +33,10 @@ type app struct {
 	metrics  *metrics.Metrics
 	store    storage.Store
 	keys     [][]byte         // master keys, the primary first
-	notifier *notice.Notifier // nil until it is needed
+	notifier *notice.Notifier // created when needed
 }
 
-// parts are what a server of this installation is made of.
+// parts returns the parts for building a server of this installation.
 func (a *app) parts() assembly.Parts {
 	return assembly.Parts{
 		Config: a.config, Store: a.store, Keys: a.keys, Log: a.log, Audit: a.audit, Metrics: a.metrics,
@@ -44,10 +44,10 @@ func (a *app) parts() assembly.Parts {
 	}
 }
 
-// settings are the flags by which a command finds the configuration.
+// settings holds the flags that select the configuration.
 type settings struct {
 	file, data string
-	listen     string // serve alone has it, and the next
+	listen     string // these two are only for serve
 	domain     string
 }
 
@@ -84,7 +84,7 @@ func (s settings) load(std std) (*app, error) {
 	return a, a.ready()
 }
 
-// configSource says which file was read.
+// configSource names the configuration file.
 func (a *app) configSource() string {
 	if a.config.File == "" {
 		return "no file, defaults and environment"
@@ -92,7 +92,7 @@ func (a *app) configSource() string {
 	return a.config.File
 }
 
-// ready validates the configuration and builds what depends on it alone.
+// ready validates the configuration, and builds the parts that depend only on it.
 func (a *app) ready() error {
 	if err := a.config.Validate(); err != nil {
 		from := a.config.File
@@ -139,7 +139,7 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// tells tells people of what a command changes.
+// tells returns the notifier that tells users about the changes of a command.
 func (a *app) tells() (*notice.Notifier, error) {
 	if a.notifier != nil {
 		return a.notifier, nil
@@ -152,7 +152,7 @@ func (a *app) tells() (*notice.Notifier, error) {
 // letterTime is how long a command waits for the mail server at its end.
 const letterTime = 30 * time.Second
 
-// Close delivers what people are told, and releases the store.
+// Close delivers pending notifications, and closes the store.
 func (a *app) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), letterTime)
 	defer cancel()
@@ -163,7 +163,7 @@ func (a *app) Close() error {
 	return a.store.Close()
 }
 
-// newLogger logs to stderr: readably on a terminal, as JSON otherwise.
+// newLogger logs to stderr: readable text on a terminal, JSON otherwise.
 func newLogger(s std, c config.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // validated
@@ -181,8 +181,8 @@ func newLogger(s std, c config.Log) *slog.Logger {
 		&slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
 }
 
-// plainMessage is for a handler that quotes attributes and writes messages as they are: an error in one
-// may hold what an MCP server said.
+// plainMessage escapes messages for a handler that quotes only attributes. An error in a message
+// may contain text from an MCP server.
 func plainMessage(groups []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.MessageKey && len(groups) == 0 {
 		a.Value = slog.StringValue(printable(a.Value.String()))
@@ -190,8 +190,8 @@ func plainMessage(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// exactTime is how programs are told a time: RFC 3339 to the millisecond. The log has it in
-// UTC, as the JSON of commands has.
+// exactTime is the time format for programs: RFC 3339 with milliseconds. The log uses UTC, like the
+// JSON output of commands.
 const exactTime = "2006-01-02T15:04:05.000Z07:00"
 
 func writeTime(_ []string, a slog.Attr) slog.Attr {

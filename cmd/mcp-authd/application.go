@@ -73,8 +73,8 @@ func newApplicationShow(s std) *cobra.Command {
 		})
 }
 
-// newApplicationChange is the command for a change of one application. It asks first where that takes something
-// away.
+// newApplicationChange returns the command for a change of one application. It asks for
+// confirmation if the change takes something away.
 func newApplicationChange(
 	s std, o admin.Operation[admin.ApplicationID, admin.Application], done, consequence string,
 ) *cobra.Command {
@@ -106,7 +106,7 @@ func newApplicationChange(
 	})
 }
 
-// ofApplication says what an application is and has.
+// ofApplication describes an application with its grants and registrations.
 func ofApplication(a admin.Application) string {
 	return cmp.Or(a.Name, a.ID) + " (" + strings.Join(a.Places, ", ") + "), " +
 		ofPeople(admin.GrantCount{Grants: a.Grants, People: a.People, More: a.More}) + ", " +

@@ -22,7 +22,7 @@ func newAttemptCommand(s std) *cobra.Command {
 		newAttemptWatch(s))
 }
 
-// attemptSelection says which attempts are meant.
+// attemptSelection selects attempts.
 type attemptSelection struct {
 	reference, user, client, application, address string
 	since, until                                  string
@@ -39,14 +39,14 @@ func (f *attemptSelection) add(s std, c *cobra.Command) {
 	c.Flags().IntVar(&f.limit, "limit", 50, "the newest that match, at most 1000")
 }
 
-// addWho adds the flags that say whose attempts are meant.
+// addWho adds the flags that select attempts by user, client or address.
 func (f *attemptSelection) addWho(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
 	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
 	c.Flags().StringVar(&f.application, "application", "",
 		"only by registrations of this application (id or name, or the id of one of them)")
 	c.Flags().StringVar(&f.address, "address", "", "only from this address")
-	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames)) // the flag exists
 	_ = c.RegisterFlagCompletionFunc("client", flagCompletion(s, (*app).clientIDs))
 }
 
@@ -70,7 +70,7 @@ func (f *attemptSelection) check() error {
 	return err
 }
 
-// wanted is what is looked for.
+// wanted returns the selection as input of the operation.
 func (f *attemptSelection) wanted() admin.AttemptsWanted {
 	in := admin.AttemptsWanted{
 		Reference:   f.reference,
@@ -86,7 +86,7 @@ func (f *attemptSelection) wanted() admin.AttemptsWanted {
 	return in
 }
 
-// query is what is looked for, in the database.
+// query returns the selection as a query for the database.
 func (f *attemptSelection) query(ctx context.Context, a *app) (attempt.Query, error) {
 	service, err := a.admin()
 	if err != nil {

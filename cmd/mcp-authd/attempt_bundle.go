@@ -36,8 +36,8 @@ func newAttemptBundle(s std) *cobra.Command {
 	})
 }
 
-// writeBundle writes the files of a bundle. It writes over none: others know the reference, and could have put a
-// link there.
+// writeBundle writes the files of a bundle. It overwrites no file, because others know the
+// reference and could have placed a link there.
 func writeBundle(s std, dir string, b attempt.Bundle) error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -63,7 +63,7 @@ func writeBundle(s std, dir string, b attempt.Bundle) error {
 	return nil
 }
 
-// writeNew writes a file that everybody may read and that must not exist.
+// writeNew writes a new world-readable file.
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // made to be published
 	switch {

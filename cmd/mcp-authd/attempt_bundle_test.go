@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 )
 
-// Security A-L3: a bundle writes over no file, and through no link.
+// TestBundleWritesOverNothing checks that a bundle overwrites no file and follows no link (security
+// review A-L3).
 func TestBundleWritesOverNothing(t *testing.T) {
 	dir, elsewhere := t.TempDir(), filepath.Join(t.TempDir(), "kept")
 	if err := os.WriteFile(elsewhere, []byte("kept"), 0o600); err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestWatchNamesPeople: OB-02. The line of a refresh, which knows the id of its person alone, has the name.
+// TestWatchNamesPeople checks that the line of a refresh, which has only the user's ID, shows the
+// name (OB-02).
 func TestWatchNamesPeople(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
 	if err != nil {
@@ -38,7 +39,8 @@ func TestWatchNamesPeople(t *testing.T) {
 	}
 }
 
-// referred URL VAR: the page at the URL shows the person a reference, which VAR is set to.
+// scriptReferred implements referred URL VAR: it sets VAR to the reference that the page at the URL
+// shows.
 func scriptReferred(ts *testscript.TestScript, _ bool, args []string) {
 	req, err := http.NewRequest(http.MethodGet, args[0], nil)
 	ts.Check(err)
@@ -55,8 +57,8 @@ func scriptReferred(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[1], reference)
 }
 
-// turnedaway URL TOKEN VAR: an MCP client that calls the URL, with a token unless that is "", gets 401 with a
-// reference, which VAR is set to.
+// scriptTurnedAway implements turnedaway URL TOKEN VAR: an MCP client calls the URL, with the token
+// unless it is "". It must get 401 with a reference, which is stored in VAR.
 func scriptTurnedAway(ts *testscript.TestScript, _ bool, args []string) {
 	req, err := http.NewRequest(http.MethodPost, args[0], strings.NewReader(`{}`))
 	ts.Check(err)

@@ -68,7 +68,7 @@ func newAttemptWatch(s std) *cobra.Command {
 	return c
 }
 
-// withName returns news with the name of the person where a step, such as a refresh, has the id alone.
+// withName returns news with the user's name if a step, such as a refresh, has only the ID.
 func withName(ctx context.Context, names *admin.Names, n attempt.News) attempt.News {
 	if strings.HasPrefix(n.Attempt.Person, identifier.User) {
 		n.Attempt.Person = names.User(ctx, n.Attempt.Person)

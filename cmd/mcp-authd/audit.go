@@ -25,7 +25,7 @@ func newAuditCommand(s std) *cobra.Command {
 		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s), newAuditSinks(s))
 }
 
-// auditFilter is what audit list is asked for.
+// auditFilter holds the flags of audit list.
 type auditFilter struct {
 	admin.AuditWanted
 	since, until string
@@ -45,7 +45,7 @@ func (f *auditFilter) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
-// wanted is what the flags ask for.
+// wanted returns the flags as input of the operation.
 func (f *auditFilter) wanted() (in admin.AuditWanted, err error) {
 	if f.limit < 0 {
 		return in, errors.New("--limit must not be negative")
@@ -58,7 +58,7 @@ func (f *auditFilter) wanted() (in admin.AuditWanted, err error) {
 	return in, err
 }
 
-// entries reads them a page at a time, and returns them with the last one at the end.
+// entries reads the entries page by page, and returns them oldest first.
 func (f *auditFilter) entries(ctx context.Context, by admin.Caller) ([]admin.AuditEntry, error) {
 	in, err := f.wanted()
 	if err != nil {
@@ -108,7 +108,7 @@ func newAuditList(s std) *cobra.Command {
 	})
 }
 
-// auditIndex reads which entry is meant.
+// auditIndex parses the index of an entry.
 func auditIndex(text string) (admin.AuditIndex, error) {
 	index, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || index < 0 {
@@ -186,10 +186,10 @@ func newAuditProve(s std) *cobra.Command {
 		})
 }
 
-// auditVerified is the outcome of audit verify.
+// auditVerified is the result of audit verify.
 type auditVerified struct {
 	OK          bool   `json:"ok"`
-	Checked     bool   `json:"checked"` // false: the database or the key could not be read
+	Checked     bool   `json:"checked"` // false if the database or the key could not be read
 	Entries     int64  `json:"entries"`
 	Removed     int64  `json:"removed"`
 	Checkpoints int    `json:"checkpoints"`
@@ -261,7 +261,7 @@ func auditWrong(err error) error {
 	return fmt.Errorf("the audit log is not whole: %w; keep a copy of the database, and compare it with backups", err)
 }
 
-// maxKept bounds a file with a checkpoint in bytes.
+// maxKept limits a file with a checkpoint, in bytes.
 const maxKept = 64 << 10
 
 func readKept(files []string) (out [][]byte, err error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// formatVerify is what package audit/verify checks.
+// formatVerify is the format that package audit/verify checks.
 const formatVerify = "verify"
 
 func newAuditExport(s std) *cobra.Command {
@@ -51,7 +51,8 @@ func newAuditExport(s std) *cobra.Command {
 	})
 }
 
-// auditStanding returns what is proven of the log; of one that no server has begun, nothing.
+// auditStanding returns which part of the log is proven. It is empty if no server has started the
+// log.
 func (a *app) auditStanding(ctx context.Context) (auditlog.Standing, error) {
 	signer, err := a.parts().AuditChecker(ctx)
 	if err == nil {
@@ -66,7 +67,7 @@ func (a *app) auditStanding(ctx context.Context) (auditlog.Standing, error) {
 	return auditlog.Standing{}, err
 }
 
-// unproven counts entries that are not proven, by their reason.
+// unproven counts entries that are not proven, by reason.
 type unproven map[string]int
 
 func (u *unproven) count(why string) {
@@ -79,7 +80,8 @@ func (u *unproven) count(why string) {
 	(*u)[why]++
 }
 
-// tell says what was exported and is not proven. It is an error if the log is not what servers have written and signed.
+// tell reports exported entries that are not proven. It returns an error if the log differs from
+// the log that servers have written and signed.
 func (u unproven) tell(s std) error {
 	wrong := 0
 	for _, why := range slices.Sorted(maps.Keys(u)) {
@@ -95,7 +97,7 @@ func (u unproven) tell(s std) error {
 	return nil
 }
 
-// exported writes a line of the log in a format.
+// exported returns a function that writes a line of the log in a format.
 func (a *app) exported(format string) (func(verify.Line) error, error) {
 	if format == formatVerify {
 		out := json.NewEncoder(a.std.out)
@@ -109,7 +111,7 @@ func (a *app) exported(format string) (func(verify.Line) error, error) {
 	source := auditformat.Source{Issuer: a.config.Issuer, Version: version().Version}
 	return func(l verify.Line) error {
 		if l.Leaf == "" {
-			return nil // a checkpoint, or the hash of what was removed
+			return nil // a checkpoint, or the hash of a removed entry
 		}
 		e, err := auditformat.Read(l.Index, []byte(l.Leaf))
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 )
 
-// TestAuditWrong: OB-04. A log that is wrong is told apart from a database that could not be read.
+// TestAuditWrong checks that a wrong log is distinguished from an unreadable database (OB-04).
 func TestAuditWrong(t *testing.T) {
 	for _, c := range []struct {
 		err      error
@@ -32,8 +32,8 @@ func TestAuditWrong(t *testing.T) {
 	}
 }
 
-// TestUnprovenExport: EN-09. An export says what of it is not proven, and fails for entries that no server wrote so,
-// not for those that wait for a signature.
+// TestUnprovenExport checks that an export reports entries that are not proven (EN-09). It must
+// fail only for entries that no server has written, not for unsigned ones.
 func TestUnprovenExport(t *testing.T) {
 	for _, c := range []struct {
 		why   string

@@ -11,15 +11,14 @@ import (
 
 const (
 	awaitEvery = time.Second
-	awaitTold  = 30 * time.Second // until a server that waits says so again
+	awaitTold  = 30 * time.Second // interval of repeated log messages while waiting
 )
 
-// errStopped: the operator stopped a server that had not begun to serve.
+// errStopped is returned if the server was stopped before it served.
 var errStopped = errors.New("stopped")
 
-// await does what a server does at its start, and waits for a PostgreSQL that is not there.
-// Those who start both at once need no order; what only an operator can mend is an error
-// as before.
+// await runs start, and waits while PostgreSQL is not reachable, so that both can be started in any
+// order. Errors that only an administrator can fix are returned at once.
 func (a *app) await(ctx context.Context, start func(context.Context) error) error {
 	began, told := time.Now(), time.Time{}
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// output is what a server writes while a test reads it.
+// output collects the output of a server while a test reads it.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -36,8 +36,8 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// serving runs serve on a database until the test ends, or stop is called, which returns
-// its exit code.
+// serving runs serve on a database until the test ends, or until stop is called, which returns its
+// exit code.
 func serving(t *testing.T, database string) (log *output, address string, stop func() int) {
 	t.Helper()
 	log, address = &output{}, nettest.For(t)
@@ -60,7 +60,7 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	return log, address, stop
 }
 
-// inTime is wait.Until, and shows the log of a server if the event does not come.
+// inTime is wait.Until, but shows the log of a server if the event does not happen.
 func inTime(t *testing.T, log *output, what string, is func() bool) {
 	t.Helper()
 	wait.Success(t, what, func() error {
@@ -80,7 +80,7 @@ func readyAt(address string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// TestServeWaitsForItsDatabase: issue 12, 2.6.
+// TestServeWaitsForItsDatabase checks that a server waits for PostgreSQL (issue 12, 2.6).
 func TestServeWaitsForItsDatabase(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	database := server.URL()
@@ -110,7 +110,8 @@ func TestServeThatWaitsCanBeStopped(t *testing.T) {
 	}
 }
 
-// What waiting does not mend ends a start at once.
+// TestServeDoesNotWaitForWhatOnlyAnOperatorMends checks that a permanent error ends the start at
+// once.
 func TestServeDoesNotWaitForWhatOnlyAnOperatorMends(t *testing.T) {
 	server := pgtest.Start(t)
 	missing, err := url.Parse(server.URL())
@@ -132,8 +133,8 @@ func TestServeDoesNotWaitForWhatOnlyAnOperatorMends(t *testing.T) {
 	}
 }
 
-// TestServeWithAWrongPassword: waiting mends no password, and the message names what is wrong
-// and shows none.
+// TestServeWithAWrongPassword checks that a wrong password ends the start. The message must name
+// the problem without the password.
 func TestServeWithAWrongPassword(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	for _, sql := range []string{
@@ -175,8 +176,8 @@ func TestServeWithAWrongPassword(t *testing.T) {
 	inTime(t, log, "it begins with the right password", func() bool { return readyAt(address) })
 }
 
-// TestReadyAgainBehindPgBouncer: issue 12, 2.6. A PostgreSQL that was restarted is used
-// again as soon as PgBouncer tries it, without a restart of the server.
+// TestReadyAgainBehindPgBouncer checks that a restarted PostgreSQL is used again as soon as
+// PgBouncer reconnects, without a restart of the server (issue 12, 2.6).
 func TestReadyAgainBehindPgBouncer(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	through := server.Bouncer(t)
@@ -196,7 +197,7 @@ func TestReadyAgainBehindPgBouncer(t *testing.T) {
 	inTime(t, log, "it is ready again", func() bool { return readyAt(address) })
 }
 
-// ask asks a database something, over a connection of its own.
+// ask queries a database over its own connection.
 func ask(t *testing.T, database string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), wait.Bound)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// copied is what backup --json prints.
+// copied is the output of backup --json.
 type copied struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -65,7 +65,7 @@ func newBackupCommand(s std) *cobra.Command {
 	return c
 }
 
-// explainBackup tells what is wrong with the copy from what is wrong with the database.
+// explainBackup distinguishes errors of the copy from errors of the database.
 func (a *app) explainBackup(to string, err error) error {
 	var path *fs.PathError
 	to, absErr := filepath.Abs(to)

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestTheBrowserOutlivesLogin: where the opener becomes the browser, it is not killed when the command has
-// what it needs.
+// TestTheBrowserOutlivesLogin checks that the browser is not killed with the command, even if the
+// opener becomes the browser.
 func TestTheBrowserOutlivesLogin(t *testing.T) {
 	dir := t.TempDir()
 	started, held, goesOn := filepath.Join(dir, "started"), filepath.Join(dir, "held"), filepath.Join(dir, "goes-on")

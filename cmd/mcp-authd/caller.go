@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
-// callerCommand completes a command that has an operation carried out: its name and what it says of
-// itself are those of the operation. Use has the arguments alone, and each line of Example what follows
-// the name. Long is what only the command can say, of flags and terminals.
+// callerCommand completes a command that runs an operation. Its name and description come from the
+// operation. Use holds only the arguments, and each line of Example the text after the name. Long
+// describes only flags and terminals.
 func callerCommand(
 	s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,
@@ -21,7 +21,7 @@ func callerCommand(
 	return callerCommandOn(settings.open, s, o, c, flags, run)
 }
 
-// callerCommandOn is callerCommand on the installation that open finds or makes.
+// callerCommandOn is callerCommand with an opener that finds or creates the installation.
 func callerCommandOn(
 	open opener, s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,
@@ -54,11 +54,11 @@ func callerCommandOn(
 	return command
 }
 
-// here carries operations out on the database.
+// here runs operations on the database.
 type here struct {
 	admin.Caller
 	app     *app
-	changed bool // something was, so that there may be grants to be marked
+	changed bool // set after a change, which may leave grants to mark
 }
 
 // Call implements [admin.Caller].
@@ -67,7 +67,7 @@ func (h *here) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	return h.Caller.Call(ctx, v, in, out)
 }
 
-// admin carries operations out on the store, for commands that do not run the server.
+// admin returns the service that runs operations on the store, for commands.
 func (a *app) admin() (*admin.Service, error) {
 	notifier, err := a.tells()
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *app) admin() (*admin.Service, error) {
 	return a.parts().Admin(notifier)
 }
 
-// accounts returns the local accounts, for commands that do not run the server.
+// accounts returns the local accounts, for commands.
 func (a *app) accounts() (*users.Users, error) {
 	service, err := a.admin()
 	if err != nil {
@@ -85,14 +85,14 @@ func (a *app) accounts() (*users.Users, error) {
 	return service.Users, nil
 }
 
-// allUsers are the accounts that have a text in their names, "" for all.
+// allUsers returns the accounts whose names contain match, or all for "".
 func allUsers(ctx context.Context, by admin.Caller, match string) ([]admin.User, error) {
 	return admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
 		return admin.UserList.Do(ctx, by, admin.Searched{Match: match, Paging: p})
 	})
 }
 
-// matchFlag is the text that a list is searched for.
+// matchFlag adds the flag for a search text.
 func matchFlag(c *cobra.Command, match *string, in string) {
 	c.Flags().StringVar(match, "match", "", "only those that have this text in "+in)
 }

@@ -18,7 +18,7 @@ func newClientCommand(s std) *cobra.Command {
 		named(newClientShow(s)), named(newClientRotateSecret(s)), named(newClientDelete(s)))
 }
 
-// clientFlags describe a client to be added.
+// clientFlags describe a client to add.
 type clientFlags struct {
 	in      admin.NewClient
 	keyFile string
@@ -44,7 +44,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 
-// check wants to know something of the client.
+// check requires at least one flag that describes the client.
 func (f *clientFlags) check(c *cobra.Command, _ []string) error {
 	for _, flag := range []string{"name", "redirect-uri", "grant", "resource", "scope", "jwks", "jwks-uri", "id"} {
 		if c.Flags().Changed(flag) {
@@ -84,7 +84,7 @@ func newClientAdd(s std) *cobra.Command {
 	return c
 }
 
-// readKeys reads the file with the keys of the client.
+// readKeys reads the file with the client's keys.
 func (f *clientFlags) readKeys() error {
 	if f.keyFile == "" {
 		return nil
@@ -99,7 +99,8 @@ func (f *clientFlags) readKeys() error {
 	return nil
 }
 
-// printClientSecret prints a secret that is not shown again. That it could not be is a failure.
+// printClientSecret prints a secret that is not shown again. It returns an error if it cannot
+// print.
 func printClientSecret(s std, v admin.Client, asJSON bool) error {
 	if v.Warnings = nil; asJSON {
 		return printJSON(s.out, v)

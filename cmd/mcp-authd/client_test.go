@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// full is an output that takes nothing, such as a file on a full disk.
+// full is an output that fails, such as a file on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestALostSecretIsNoSuccess: a secret that is shown once, and could not be shown, is not reported as if
-// it had been.
+// TestALostSecretIsNoSuccess checks that the command fails if a secret that is shown once could not
+// be printed.
 func TestALostSecretIsNoSuccess(t *testing.T) {
 	dir := t.TempDir()
 	command(t, t.Context(), nil, exitOK, "user", "add", "alice", "--password-stdin", "--data", dir)

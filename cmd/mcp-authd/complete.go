@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// lister lists what a shell may complete a word to; what follows a tab describes it.
+// lister lists the completions of a word. Text after a tab describes a completion.
 type lister func(*app, context.Context) ([]string, error)
 
-// completing has the shell complete the arguments of a command from the installation that
-// its flags name. Without one there is nothing to offer.
+// completing makes shells complete the arguments of a command from the installation that its flags
+// select.
 func completing(s std, list lister, c *cobra.Command) *cobra.Command {
 	c.ValidArgsFunction = completion(s, list)
 	return c
@@ -21,7 +21,7 @@ func completing(s std, list lister, c *cobra.Command) *cobra.Command {
 func completion(s std, list lister) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if c.Args != nil && c.Args(c, append(args, "x")) != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp // it takes no more
+			return nil, cobra.ShellCompDirectiveNoFileComp // no more arguments allowed
 		}
 		return listed(c, s, list)
 	}

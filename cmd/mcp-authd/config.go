@@ -22,12 +22,12 @@ func newConfigCommand(s std) *cobra.Command {
 		newConfigSchema(s))
 }
 
-// verdict is what config validate --json prints.
+// verdict is the output of config validate --json.
 type verdict struct {
 	Valid bool   `json:"valid"`
 	File  string `json:"file,omitempty"`
 	Error string `json:"error,omitempty"`
-	// Warnings are about what serve does not refuse.
+	// Warnings lists problems that serve tolerates.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -80,8 +80,9 @@ func reportVerdict(s std, a *app, err error) error {
 	return nil
 }
 
-// meansNothing is an error where variables are set that no key has: serve goes on without them and warns, since
-// a variable that another version knows is no reason to stay down, but here that is the question.
+// meansNothing returns an error if unknown variables with our prefix are set. serve only warns
+// about them, because a variable for another version should not keep it down. config validate
+// reports them as errors.
 func (a *app) meansNothing() error {
 	if len(a.config.Warnings) == 0 {
 		return nil
@@ -89,8 +90,8 @@ func (a *app) meansNothing() error {
 	return errors.New(strings.Join(a.config.Warnings, "\n") + "; correct the name, or unset it")
 }
 
-// ruleWarnings reports configured access rules that let nobody in, or everybody. Groups and the rules that were
-// set by command are in the database, which is not asked: every group is taken to have a member.
+// ruleWarnings reports configured access rules that admit nobody or everybody. It does not read the
+// database, which holds groups and rules set by command. It assumes that every group has a member.
 func (a *app) ruleWarnings() (out []string) {
 	var groups []storage.Group
 	rules := a.config.AccessRules()
@@ -103,8 +104,8 @@ func (a *app) ruleWarnings() (out []string) {
 	return out
 }
 
-// rehearse wires the server as serve does, on a database that lives as long as this call,
-// so that both refuse the same.
+// rehearse assembles the server like serve, on a temporary database, so that both refuse the same
+// configurations.
 func (a *app) rehearse(ctx context.Context) error {
 	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
 	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
@@ -126,8 +127,8 @@ func (a *app) rehearse(ctx context.Context) error {
 	return err
 }
 
-// keptKeyOrNone reads the key that the data directory keeps, or gives one that is good
-// for nothing where the first start makes it.
+// keptKeyOrNone reads the key in the data directory. If the first start would create it,
+// keptKeyOrNone returns a dummy key.
 func (a *app) keptKeyOrNone() ([]byte, error) {
 	if !a.hasKey() && !a.hasDatabase() {
 		return make([]byte, secrets.KeySize), nil

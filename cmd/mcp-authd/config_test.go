@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 )
 
-// TestValidateFindsWhatServeRefuses: issue 11, 4.6.
+// TestValidateFindsWhatServeRefuses checks config validate against serve (issue 11, 4.6).
 func TestValidateFindsWhatServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	certtest.WritePair(t, dir, "one")

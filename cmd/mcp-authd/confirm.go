@@ -17,15 +17,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// confirmation asks before something ends that cannot be had back. A script has no
-// terminal to be asked at, and has decided.
+// confirmation asks before a change that cannot be undone. Scripts have no terminal, and are not
+// asked.
 type confirmation struct{ yes bool }
 
 func (y *confirmation) add(c *cobra.Command) {
 	c.Flags().BoolVarP(&y.yes, "yes", "y", false, "do not ask")
 }
 
-// ask returns an error when the operator does not want it.
+// ask returns an error unless the user confirms.
 func (y *confirmation) ask(s std, consequence string) error {
 	in, ok := s.in.(*os.File)
 	if y.yes || !ok || !term.IsTerminal(int(in.Fd())) {
@@ -39,7 +39,7 @@ func (y *confirmation) ask(s std, consequence string) error {
 	return errors.New("nothing was changed")
 }
 
-// liveGrants returns the grants that have not ended. Empty names: any.
+// liveGrants returns the grants that have not ended. Empty names match any.
 func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string) ([]storage.Grant, error) {
 	all, err := pages(func(after string) ([]storage.Grant, string, error) {
 		page, err := a.store.ListGrants(ctx, userID, clientID, after, pageSize)
@@ -57,12 +57,12 @@ func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string)
 	return live, err
 }
 
-// ofPeople says how many grants of how many people there are.
+// ofPeople describes the number of grants and users.
 func ofPeople(n admin.GrantCount) string {
 	return atLeast(n, label.Count(n.Grants, "grant", "grants")+" of "+label.Count(n.People, "person", "people"))
 }
 
-// toApplications says how many grants to how many applications there are.
+// toApplications describes the number of grants and applications.
 func toApplications(n admin.GrantCount) string {
 	return atLeast(n, label.Count(n.Grants, "grant", "grants")+" to "+
 		label.Count(n.Applications, "application", "applications"))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// DL-04: with the master key where the unit of the packages has it from, commands find it there: systemd hands it to
-// the service alone. Beside another configuration it is nothing to them.
+// TestCommandsFindTheCredential checks that commands find the master key where the packaged unit
+// reads it, because systemd passes the credential only to the service (DL-04). With another
+// configuration, they ignore it.
 func TestCommandsFindTheCredential(t *testing.T) {
 	etc := filepath.Join(t.TempDir(), "etc")
 	write := func(name, text string) string {

@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// tellEvery is how often an operator who waits is told how far it is.
+	// tellEvery is the interval of progress messages.
 	tellEvery = time.Second
-	// lookEvery is how often a command asks how far another process is with a cut.
+	// lookEvery is the polling interval for a cut that another process marks.
 	lookEvery = 250 * time.Millisecond
 	// worthTelling is the smallest cut whose completion is printed.
 	worthTelling = 5000
 )
 
-// followCuts marks the grants of pending cuts as revoked, including cuts that an earlier command left, and prints its
-// progress. The cuts are already in effect. While another process holds the lease, followCuts waits for it. After an
-// interruption, a server or the next command continues.
+// followCuts marks the grants of pending cuts as revoked, including cuts that an earlier command
+// left, and prints its progress. The cuts are already in effect. While another process holds the
+// lease, followCuts waits for it. After an interruption, a server or the next command continues.
 func (a *app) followCuts(ctx context.Context) (err error) {
-	// one that is interrupted says what is left
+	// an interrupted command still reports the rest
 	cuts, err := a.store.PendingCuts(context.WithoutCancel(ctx), time.Now())
 	if err != nil || len(cuts) == 0 {
 		return err
@@ -78,11 +78,11 @@ func (a *app) followCut(ctx context.Context, f cutting.Follower, p *progress) er
 	}
 }
 
-// progress tells how far a cut is.
+// progress prints the progress of a cut.
 type progress struct {
 	out  io.Writer
 	told time.Time
-	cut  storage.Cut // as it was last seen
+	cut  storage.Cut // last seen state
 }
 
 func (p *progress) tell(c storage.Cut) {
@@ -96,7 +96,7 @@ func (p *progress) tell(c storage.Cut) {
 	}
 }
 
-// marked is "1,234,567 grants are".
+// marked returns text such as "1,234,567 grants are".
 func marked(n int64) string {
 	if n == 1 {
 		return "1 grant is"
@@ -143,7 +143,7 @@ func newGrantFinish(s std) *cobra.Command {
 		})
 }
 
-// someGrants are live grants of a selection, as far as an operator is shown them.
+// someGrants returns the live grants of a selection, up to the number that is shown.
 func (a *app) someGrants(ctx context.Context, sel storage.Selection) (admin.SomeGrants, error) {
 	service, err := a.admin()
 	if err != nil {

@@ -23,7 +23,8 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 SELECT 'grt_' || hex(randomblob(13)), ?2, (SELECT id FROM users), 'https://mcp.example.com/mcp', '["mcp"]', ?3, ?3, ?4,
 	randomblob(32), '', '', ?3, ?3, ?4, (SELECT coalesce(max(status_index), 0) FROM grants) + i FROM n`
 
-// grantedInstallation is a data directory with an account and many grants to each of some clients.
+// grantedInstallation returns a data directory with an account and many grants to each of some
+// clients.
 func grantedInstallation(t *testing.T, n int, clients ...string) (dir string, s *sqlite.Store) {
 	t.Helper()
 	dir = t.TempDir()
@@ -54,7 +55,7 @@ func grantedInstallation(t *testing.T, n int, clients ...string) (dir string, s 
 	return dir, s
 }
 
-// command runs a command and returns what it prints.
+// command runs a command, and returns its output.
 func command(t *testing.T, ctx context.Context, out io.Writer, want int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -69,7 +70,7 @@ func command(t *testing.T, ctx context.Context, out io.Writer, want int, args ..
 	return o.String(), e.String()
 }
 
-// writerFunc does something at the first write.
+// writerFunc calls a function at each write.
 type writerFunc func()
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -77,7 +78,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// liveOf is how many grants of a client are not ended, and marked is how many lists show as ended.
+// liveOf returns the number of live grants of a client, and of those marked as ended.
 func liveOf(t *testing.T, s *sqlite.Store, client string) (live, marked int) {
 	t.Helper()
 	all, err := s.ListGrants(t.Context(), "", client, "", 100_000)
@@ -91,8 +92,9 @@ func liveOf(t *testing.T, s *sqlite.Store, client string) (live, marked int) {
 	return len(all), len(revoked)
 }
 
-// Operations H3: a client with many grants is deleted at once; the command that is interrupted
-// leaves nothing that is alive, and what it leaves to be marked another command marks.
+// TestInterruptedDeletionOfAClient checks that deleting a client with many grants takes effect at
+// once (Operations H3). An interrupted command leaves nothing alive, and another command marks the
+// rest.
 func TestInterruptedDeletionOfAClient(t *testing.T) {
 	const n = 12_000
 	dir, s := grantedInstallation(t, n, "hosted", "other")
@@ -135,7 +137,8 @@ func TestInterruptedDeletionOfAClient(t *testing.T) {
 	}
 }
 
-// Likewise for a resource, whose row is gone when its grants are yet to be marked.
+// TestInterruptedRemovalOfAResource checks the same for a resource, whose row is gone before its
+// grants are marked.
 func TestInterruptedRemovalOfAResource(t *testing.T) {
 	const n, uri = 12_000, "https://mcp.example.com/mcp"
 	dir, _ := grantedInstallation(t, n, "hosted")
@@ -191,8 +194,8 @@ func TestRevokingMany(t *testing.T) {
 	}
 }
 
-// TestACutIDNamesOneGrant: ids begin with the time, so grants of one moment have the same beginning. One
-// that several have names none of them, and one that one has names it, whatever others there are.
+// TestACutIDNamesOneGrant checks truncated IDs. IDs start with the time, so grants of the same
+// moment share a prefix. A prefix of several grants selects none; a unique one selects its grant.
 func TestACutIDNamesOneGrant(t *testing.T) {
 	dir, s := grantedInstallation(t, 4, "app")
 	db, err := sql.Open("sqlite", filepath.Join(dir, "mcp-authd.db"))
@@ -225,7 +228,8 @@ func TestACutIDNamesOneGrant(t *testing.T) {
 	}
 }
 
-// OP-04: where a server follows a cut, the command waits for it, and nothing of it is done twice.
+// TestCommandWaitsForTheServer checks that a command waits while a server marks a cut, and repeats
+// no work (OP-04).
 func TestCommandWaitsForTheServer(t *testing.T) {
 	const n = 12_000
 	dir, s := grantedInstallation(t, n, "hosted")

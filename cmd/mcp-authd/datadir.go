@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// explainDirectory says what to do about a data directory in which something cannot be read or written:
-// nil for nil.
+// explainDirectory adds advice to an error that a data directory cannot be read or written. It
+// returns nil for nil.
 func (a *app) explainDirectory(err error) error {
 	if err == nil {
 		return nil
@@ -24,7 +24,7 @@ func (a *app) explainDirectory(err error) error {
 	return fmt.Errorf("%w; %s", err, advice)
 }
 
-// directoryAdvice is what to do about the data directory, "" when the error is not about it.
+// directoryAdvice returns advice for an error of the data directory, or "" for other errors.
 func (a *app) directoryAdvice(err error) string {
 	dir := a.config.DataDir
 	switch {
@@ -47,7 +47,7 @@ func (a *app) directoryAdvice(err error) string {
 	return ""
 }
 
-// explainFile says what to do about a file, named on the command line, that cannot be read or written.
+// explainFile adds advice to an error that a file on the command line cannot be read or written.
 func explainFile(file string, err error) error {
 	if file == stream {
 		return fmt.Errorf("standard output: %w", err)
@@ -62,7 +62,7 @@ func explainFile(file string, err error) error {
 		advice = fmt.Sprintf("this runs as %s: give that user access to it, or run this as another", currentUser())
 	}
 	var path *fs.PathError
-	if errors.As(err, &path) { // "open FILE: reason" says it once more
+	if errors.As(err, &path) { // "open FILE: reason" would repeat the name
 		err = path.Err
 	}
 	return fmt.Errorf("%s: %w; %s", file, err, advice)

@@ -24,7 +24,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// ready is the line that demo --json prints when it can be used.
+// ready is the output of demo --json, printed once the demo is ready.
 type ready struct {
 	Issuer   string `json:"issuer"`
 	MCPURL   string `json:"mcp_url"`
@@ -95,8 +95,8 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	return server.Serve(ctx, authserver.Site{Listener: l, Handler: handler})
 }
 
-// demoApp is the configuration of the demo: the environment counts, as for serve, but
-// no file, and what makes it the demo is fixed.
+// demoApp returns the configuration of the demo. It reads the environment, like serve, but no file,
+// and fixes the settings that make it the demo.
 func demoApp(s std, addr net.Addr, data string) (*app, error) {
 	l, err := config.Load(config.Source{File: os.DevNull, Environ: s.environ})
 	if err != nil {
@@ -121,16 +121,16 @@ func demoApp(s std, addr net.Addr, data string) (*app, error) {
 	return a, a.ready()
 }
 
-// printedPassword lets the administrator sign in with the password that is printed, unless a second factor
-// is required by the configuration: programs sign in with it, and may have no person to enrol one.
+// printedPassword lets the administrator sign in with the printed password, unless a second factor
+// is configured as required. Programs sign in with it, and may have no user to enroll a factor.
 func printedPassword(l *config.Loaded) {
 	if l.IsDefault("login.admins_second_factor") {
 		l.Login.AdminsSecondFactor = string(ways.Enrolled)
 	}
 }
 
-// demoHandler serves the authorization server and the MCP server on one origin, where
-// clients of MCP 2025-03-26 find both.
+// demoHandler serves the authorization server and the MCP server on one origin, where clients of
+// MCP 2025-03-26 find both.
 func demoHandler(server *assembly.Server, resource string) (http.Handler, error) {
 	as := server.Auth
 	g, err := mcpresource.New(mcpresource.Config{
@@ -150,8 +150,8 @@ const (
 	passwordFile = "demo-password"
 )
 
-// demoUser makes the demo user with a random password, which a data directory keeps
-// for the next start.
+// demoUser creates the demo user with a random password, which the data directory keeps for the
+// next start.
 func demoUser(ctx context.Context, u authserver.Users, data string) (password string, err error) {
 	path, made := filepath.Join(data, passwordFile), false
 	b, err := os.ReadFile(path)
@@ -168,7 +168,7 @@ func demoUser(ctx context.Context, u authserver.Users, data string) (password st
 	}
 	_, err = u.Create(ctx, demoName, password, true)
 	if errors.Is(err, users.ErrExists) {
-		if err = nil; made { // the file was removed, and nobody knows the earlier one
+		if err = nil; made { // the file was removed, so nobody knows the earlier password
 			err = u.SetPassword(ctx, demoName, password, true)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
-// TestTheDemoPrintsThePasswordOfItsUser: also where the file that kept it was removed.
+// TestTheDemoPrintsThePasswordOfItsUser includes the case that the password file was removed.
 func TestTheDemoPrintsThePasswordOfItsUser(t *testing.T) {
 	store := installation.Store(t)
 	u, err := users.New(users.Config{Store: store})

@@ -46,23 +46,22 @@ func newDoctorCommand(s std) *cobra.Command {
 	return c
 }
 
-// doctor collects findings. What a later part needs of an earlier one is nil when that
-// found it missing.
+// doctor collects findings. Results that a later check needs are nil if the earlier check failed.
 type doctor struct {
 	std      std
 	findings []admin.Finding
 	http     *http.Client
 	now      func() time.Time
-	access   func(directory string) error // whether this user may write there
+	access   func(directory string) error // returns an error if this user cannot write there
 
 	app     *app
-	current bool     // the store is open and its schema is this version's
-	kids    []string // of the keys that are published, by the database
-	running bool     // a process listens where the server would
+	current bool     // the store is open, and its schema is current
+	kids    []string // of the published keys in the database
+	running bool     // a process listens on the server's address
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
 	own     func() ([]net.Addr, error) // the addresses of this machine
 
-	remembered bool // the issuer is the one of the last start: nothing else is known of that server
+	remembered bool // the issuer is from the last start, and nothing else is known about that server
 }
 
 func newDoctor(s std) *doctor {
@@ -104,7 +103,7 @@ func (d *doctor) fail(check, advice, what string, args ...any) {
 
 func (d *doctor) skip(check, what string, args ...any) { d.add(check, "skipped", "", what, args...) }
 
-// examine looks at everything, from the inside out.
+// examine runs all checks, from the inside out.
 func (d *doctor) examine(ctx context.Context, where settings) {
 	if !d.configuration(where) {
 		return
@@ -126,7 +125,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.brokers(ctx)
 }
 
-// configuration reports whether there is one to go on with.
+// configuration loads the configuration, and reports whether the other checks can run.
 func (d *doctor) configuration(where settings) bool {
 	l, err := config.Load(config.Source{File: where.file, Environ: d.std.environ})
 	if err != nil {

@@ -10,28 +10,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// backupAge is how old the last backup may be.
+// backupAge is the maximum age of the last backup.
 const backupAge = 7 * 24 * time.Hour
 
-// noteTime is how long a command that has made or restored a backup waits for the database to remember it.
+// noteTime is how long a command that made or restored a backup waits for the database to record
+// it.
 const noteTime = 30 * time.Second
 
-// The facts that the database remembers of its copies.
+// The facts about its copies that the database stores.
 const (
-	lastBackup = "backup"   // when it was copied last
-	origin     = "restored" // of when the copy is that it was made of, if it was made of one
+	lastBackup = "backup"   // when it was last copied
+	origin     = "restored" // the time of the copy that it was restored from, if any
 )
 
-// noteBackup remembers that the database was copied.
+// noteBackup records that the database was copied.
 func noteBackup(ctx context.Context, store storage.Store, at time.Time) error {
 	_, err := store.Remember(ctx, lastBackup, []byte(at.UTC().Format(time.RFC3339)))
 	if err == nil {
-		_, err = store.Remember(ctx, origin, []byte{}) // it counts until the next backup
+		_, err = store.Remember(ctx, origin, []byte{}) // valid until the next backup
 	}
 	return err
 }
 
-// noteOrigin remembers that the database was made of a copy, which is its last backup until the next.
+// noteOrigin records that the database was restored from a copy, which counts as its last backup.
 func noteOrigin(ctx context.Context, store storage.Store, at time.Time) error {
 	err := noteBackup(ctx, store, at)
 	if err == nil {
@@ -40,8 +41,8 @@ func noteOrigin(ctx context.Context, store storage.Store, at time.Time) error {
 	return err
 }
 
-// noteRestore is noteOrigin for a backup of a database that servers used: they do not run on its copy. A schema of an
-// earlier version may have no list of them.
+// noteRestore is noteOrigin for a backup of a database that servers used. It removes them from the
+// list of replicas, because they do not run on its copy. An older schema may not have that list.
 func noteRestore(ctx context.Context, store storage.Store, at time.Time) error {
 	err := noteOrigin(ctx, store, at)
 	if err != nil || store.Ready(ctx) != nil {
@@ -54,8 +55,8 @@ func noteRestore(ctx context.Context, store storage.Store, at time.Time) error {
 	return err
 }
 
-// noteCopy has the database of the configuration remember one of its copies. A command that has done its work does
-// not fail for that, nor does a signal end it.
+// noteCopy records a copy in the configured database. An error here does not fail the command,
+// whose work is done, and a signal does not interrupt it.
 func (a *app) noteCopy(ctx context.Context, note func(context.Context, storage.Store, time.Time) error,
 	at time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
@@ -69,13 +70,13 @@ func (a *app) noteCopy(ctx context.Context, note func(context.Context, storage.S
 	}
 }
 
-// ages looks for what is older than it should be (DL-02).
+// ages checks the age of backups and keys (DL-02).
 func (d *doctor) ages(ctx context.Context) {
 	text, err := d.app.store.Remember(ctx, lastBackup, nil)
 	from, fromErr := d.app.store.Remember(ctx, origin, nil)
 	at, parseErr := time.Parse(time.RFC3339, string(text))
 	err = errors.Join(err, fromErr)
-	restored := len(text) > 0 && bytes.Equal(text, from) // no backup was made since
+	restored := len(text) > 0 && bytes.Equal(text, from) // no backup since
 	const advice = "mcp-authd backup FILE, and then: mcp-authd restore --check FILE"
 	switch age := d.now().Sub(at); {
 	case err != nil:
@@ -94,7 +95,7 @@ func (d *doctor) ages(ctx context.Context) {
 	}
 }
 
-// keyAge tells of a signing key that should have been replaced by now.
+// keyAge reports a signing key that should have been replaced.
 func (d *doctor) keyAge(k storage.SigningKey) {
 	every := time.Duration(d.app.config.Keys.RotateEvery)
 	age := d.now().Sub(k.ActivatedAt)

@@ -21,11 +21,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxAddresses bounds those of a name that are tried.
+// maxAddresses limits how many addresses of a name are tried.
 const maxAddresses = 8
 
-// domains looks at those for which certificates come by ACME: whether they lead here, and for how long there is a
-// certificate (DL-01).
+// domains checks the names with certificates from ACME: whether they resolve to this machine, and
+// how long their certificates are valid (DL-01).
 func (d *doctor) domains(ctx context.Context) {
 	for _, name := range d.app.config.TLS.ACME.Domains {
 		d.kept(ctx, name)
@@ -35,14 +35,14 @@ func (d *doctor) domains(ctx context.Context) {
 	}
 }
 
-// kept looks at the certificate in the database.
+// kept checks the certificate in the database.
 func (d *doctor) kept(ctx context.Context, name string) {
 	if !d.current {
 		return
 	}
 	ring, err := secrets.NewRing(d.app.keys...)
 	if err != nil {
-		return // looking at the keys has told
+		return // the check of the keys has reported it
 	}
 	leaf, err := acme.Kept(ctx, d.app.store, ring, d.app.config.TLS.ACME.Directory, name)
 	switch {
@@ -56,7 +56,7 @@ func (d *doctor) kept(ctx context.Context, name string) {
 	}
 }
 
-// leads looks where a name leads.
+// leads checks the addresses of a name.
 func (d *doctor) leads(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func (d *doctor) leads(ctx context.Context, name string) {
 	}
 }
 
-// is returns what reports whether an address of an interface is a.
+// is returns a function that reports whether an interface has the address a.
 func is(a netip.Addr) func(net.Addr) bool {
 	return func(of net.Addr) bool {
 		n, isNet := of.(*net.IPNet)
@@ -96,8 +96,8 @@ func is(a netip.Addr) func(net.Addr) bool {
 	}
 }
 
-// answers finds out what answers for a name at an address that is not of this machine: a router or a load balancer
-// may pass it on.
+// answers checks what responds for a name at an address of another machine. A router or load
+// balancer may forward it.
 func (d *doctor) answers(ctx context.Context, name string, at netip.Addr) {
 	const mend = "change the A or AAAA record to the address of this machine, and remove old ones, or have what has that " +
 		"address pass the ports 443 and 80 on to here"
@@ -117,8 +117,8 @@ func (d *doctor) answers(ctx context.Context, name string, at netip.Addr) {
 	}
 }
 
-// answersHere reads the metadata at an address. Its certificate is not checked: nothing is sent that is secret, and
-// there may be none that is good yet.
+// answersHere reads the metadata at an address. It does not verify the certificate, because it
+// sends no secrets, and a valid certificate may not exist yet.
 func (d *doctor) answersHere(ctx context.Context, name string, at netip.Addr) (bool, error) {
 	issuer := d.app.config.Issuer
 	_, port, err := net.SplitHostPort(address(issuer))

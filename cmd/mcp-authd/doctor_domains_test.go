@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDoctorOnDomains: where a name leads is found out, and what to do is said (DL-01).
+// TestDoctorOnDomains checks that doctor finds where a name resolves to, and gives advice (DL-01).
 func TestDoctorOnDomains(t *testing.T) {
 	const name = "auth.example.com"
 	body := ""

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// service looks at what the database has, as health show does.
+// service returns the service for checks of the database, as in health show.
 func (d *doctor) service() *admin.Service {
 	s := &admin.Service{Config: d.app.config, Now: d.now}
 	if store := d.app.store; d.current {
@@ -18,7 +18,7 @@ func (d *doctor) service() *admin.Service {
 	return s
 }
 
-// found adds what an operation finds, too.
+// found adds the findings of an operation.
 func (d *doctor) found(check string, found []admin.Finding, err error) {
 	d.findings = append(d.findings, found...)
 	if err != nil {
@@ -26,8 +26,8 @@ func (d *doctor) found(check string, found []admin.Finding, err error) {
 	}
 }
 
-// passkeys says whether passkeys are offered, and who loses what by the host name that is configured
-// (PE-01, PE-02).
+// passkeys reports whether passkeys are offered, and who cannot use theirs with the configured host
+// name (PE-01, PE-02).
 func (d *doctor) passkeys(ctx context.Context) {
 	found, err := d.service().PasskeyFindings(ctx)
 	d.found("passkeys", found, err)
@@ -45,13 +45,13 @@ func (d *doctor) receivers(ctx context.Context) {
 	d.found("events", found, err)
 }
 
-// replicas sees which servers have the database.
+// replicas lists the servers that use the database.
 func (d *doctor) replicas(ctx context.Context) {
 	found, err := d.service().ReplicaFindings(ctx)
 	d.found("replicas", found, err)
 }
 
-// sinks sees whether the sinks of the audit log get what is in it.
+// sinks checks whether log destinations receive the entries of the audit log.
 func (d *doctor) sinks(ctx context.Context) {
 	if _, err := d.app.parts().AuditSinks(); err != nil {
 		d.fail("audit", "the server does not start with it", "%s", oneLine(err))
@@ -63,13 +63,13 @@ func (d *doctor) sinks(ctx context.Context) {
 	d.found("audit", found, err)
 }
 
-// names looks for accounts with names that look like ids (EN-06).
+// names looks for accounts with names that look like IDs (EN-06).
 func (d *doctor) names(ctx context.Context) {
 	found, err := d.service().NameFindings(ctx)
 	d.found("names", found, err)
 }
 
-// mail sees whether letters can be sent.
+// mail checks whether mail can be sent.
 func (d *doctor) mail(ctx context.Context) {
 	found, err := d.service().MailFindings(ctx)
 	d.found("mail", found, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// all are the findings as text.
+// all returns the findings as text.
 func (d *doctor) all() string {
 	var b strings.Builder
 	for _, f := range d.findings {
@@ -23,7 +23,7 @@ func (d *doctor) all() string {
 	return b.String()
 }
 
-// TestDoctorOnHealth: what doctor called good and was not (issue 11, 4.3).
+// TestDoctorOnHealth checks problems that doctor once missed (issue 11, 4.3).
 func TestDoctorOnHealth(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcp-authd.db")
@@ -63,8 +63,8 @@ func TestDoctorOnHealth(t *testing.T) {
 	}
 }
 
-// TestDoctorOnProxies: who forgets trusted_proxies is told, and who has a renewed
-// certificate that is not served.
+// TestDoctorOnProxies checks that doctor reports missing trusted_proxies, and a renewed certificate
+// that is not served.
 func TestDoctorOnProxies(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
@@ -159,7 +159,8 @@ func TestDoctorOnAges(t *testing.T) {
 	}
 }
 
-// RU-12: the servers that used a database before it was copied do not count as running on the copy.
+// TestRestoredDatabaseHasNoReplicas checks that the servers of the original database do not count
+// as running on a copy (RU-12).
 func TestRestoredDatabaseHasNoReplicas(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// files looks at who may read what is secret.
+// files checks the permissions of secret files.
 func (d *doctor) files() {
 	if runtime.GOOS == "windows" {
 		d.skip("files", "file modes mean nothing on this system")
@@ -82,7 +82,7 @@ func (d *doctor) directory(path string) {
 	}
 }
 
-// spool looks at the directory in which entries of the audit log wait, which may not be there yet.
+// spool checks the directory for queued audit entries, which may not exist yet.
 func (d *doctor) spool(path string) {
 	info, err := os.Stat(path)
 	switch {
@@ -98,7 +98,7 @@ func (d *doctor) spool(path string) {
 	}
 }
 
-// existing is the first directory above a path that is there.
+// existing returns the first existing directory above a path.
 func existing(path string) string {
 	for path != filepath.Dir(path) {
 		path = filepath.Dir(path)
@@ -109,7 +109,7 @@ func existing(path string) string {
 	return path
 }
 
-// keyFile looks at a file of master keys as the server does at its start.
+// keyFile checks a file of master keys, as the server does at start.
 func (d *doctor) keyFile(path string) {
 	switch e := d.app.exposed(path); {
 	case e.Wrong == "":
@@ -139,7 +139,7 @@ func (d *doctor) private(what, path string) {
 	}
 }
 
-// sheltered reports whether a directory above keeps others out.
+// sheltered reports whether a parent directory keeps other users out.
 func sheltered(path string) bool {
 	path, err := filepath.Abs(path)
 	for err == nil && path != filepath.Dir(path) {
@@ -153,12 +153,12 @@ func sheltered(path string) bool {
 	return false
 }
 
-// database looks at store and keys, and makes neither.
+// database checks the store and the keys without creating them.
 func (d *doctor) database(ctx context.Context) {
 	a := d.app
 	fresh := !a.config.Postgres() && !a.hasDatabase()
 	if _, err := os.Stat(a.config.SQLitePath()); fresh && errors.Is(err, fs.ErrPermission) {
-		return // files says so
+		return // files has reported it
 	}
 	if !d.masterKey(fresh) {
 		return
@@ -229,7 +229,7 @@ func (d *doctor) database(ctx context.Context) {
 	}
 }
 
-// writable sees whether the database takes a write.
+// writable checks whether the database accepts a write.
 func (d *doctor) writable(ctx context.Context) bool {
 	err := d.app.store.Writable(ctx)
 	if err != nil {
@@ -240,7 +240,7 @@ func (d *doctor) writable(ctx context.Context) bool {
 	return err == nil
 }
 
-// intact has all of a SQLite file read: servers meet damage only where they pass by.
+// intact reads a whole SQLite file, because servers notice damage only in the parts that they read.
 func (d *doctor) intact(ctx context.Context) bool {
 	if d.app.config.Postgres() {
 		return true
@@ -252,7 +252,7 @@ func (d *doctor) intact(ctx context.Context) bool {
 	return err == nil
 }
 
-// clock compares ours with the database's, by which servers judge.
+// clock compares this machine's clock with the database's, which servers use.
 func (d *doctor) clock() {
 	skew := d.app.store.Skew()
 	const advice = "keep both machines right by NTP (timedatectl, chronyc tracking)"
@@ -268,7 +268,7 @@ func (d *doctor) clock() {
 	}
 }
 
-// alone tells of several servers with one SQLite file.
+// alone reports several servers on one SQLite file.
 func (d *doctor) alone() {
 	if d.app.config.Postgres() {
 		return
@@ -288,7 +288,7 @@ func (d *doctor) alone() {
 	}
 }
 
-// sameIssuer tells of an issuer that is not the one of the last start.
+// sameIssuer reports an issuer that has changed since the last start.
 func (d *doctor) sameIssuer(ctx context.Context) {
 	now := d.app.config.Issuer
 	before, err := d.app.store.Remember(ctx, "issuer", nil)
@@ -303,15 +303,15 @@ func (d *doctor) sameIssuer(ctx context.Context) {
 	}
 }
 
-// lastIssuer goes on with the issuer that the database remembers: the directory of demo, of
-// protect and of a program that embeds the server has no configuration to name it.
+// lastIssuer continues with the issuer of the last start. The directories of demo, protect and
+// embedding programs have no configuration that names one.
 func (d *doctor) lastIssuer(issuer string) {
 	d.app.config.Issuer, d.remembered = issuer, true
 	d.add("issuer", "skipped", "if the server has one, name it with --config",
 		"no configuration names the issuer; this is about the one of the last start, %s", issuer)
 }
 
-// masterKey reports whether there is one.
+// masterKey reports whether there is a master key.
 func (d *doctor) masterKey(fresh bool) bool {
 	a := d.app
 	if !a.hasKey() && !a.config.Postgres() {
@@ -332,7 +332,7 @@ func (d *doctor) masterKey(fresh bool) bool {
 	return true
 }
 
-// hasKey reports whether a secret key is there, so that loadKeys makes none.
+// hasKey reports whether a master key exists, so that loadKeys creates none.
 func (a *app) hasKey() bool {
 	if a.config.SecretKey != "" {
 		return true
@@ -341,8 +341,8 @@ func (a *app) hasKey() bool {
 	return err == nil || a.credential() != ""
 }
 
-// signingKeys sees whether the keys that are there can be used. A manager makes a first
-// one if there is none, so it is asked only when there is.
+// signingKeys checks whether the existing keys can be used. It calls the key manager only if there
+// are keys, because a manager would create the first one.
 func (d *doctor) signingKeys(ctx context.Context) {
 	a := d.app
 	stored, err := a.store.Keys(ctx, d.now())

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// server finds out whether the server runs.
+// server checks whether the server runs.
 func (d *doctor) server(ctx context.Context) {
 	c := d.app.config
 	if d.remembered {
@@ -48,7 +48,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 }
 
-// program finds out whether something listens at the issuer.
+// program checks whether a process listens at the issuer.
 func (d *doctor) program(ctx context.Context) {
 	at := address(d.app.config.Issuer)
 	conn, err := (&net.Dialer{Timeout: 3 * time.Second}).DialContext(ctx, "tcp", at)
@@ -61,7 +61,7 @@ func (d *doctor) program(ctx context.Context) {
 	d.ok("server", "a process listens on %s", at)
 }
 
-// address is where a URL leads.
+// address returns the host and port of a URL.
 func address(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -74,7 +74,7 @@ func address(location string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// reachable is a listening address as one to connect to.
+// reachable converts a listening address to one for connections.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -83,7 +83,7 @@ func reachable(address string) string {
 	return address
 }
 
-// issuer reads our own metadata as clients do, and sees whether it is ours.
+// issuer reads our own metadata as clients do, and checks that they are ours.
 func (d *doctor) issuer(ctx context.Context) {
 	issuer := d.app.config.Issuer
 	if u, err := url.Parse(issuer); err == nil && oauth.IsLoopbackHost(u.Hostname()) {
@@ -116,9 +116,9 @@ func (d *doctor) issuer(ctx context.Context) {
 	d.published(ctx, m.JWKS)
 }
 
-// hostKept posts to a page as a browser does that says where the page is from by Origin
-// alone. It is refused when a proxy has put another name into Host. What is posted changes nothing, and is of no
-// sign-in: one that fails would be kept.
+// hostKept sends a POST like a browser that names the page's origin only in Origin. It is refused
+// if a proxy has changed Host. The request changes nothing, and does not belong to a sign-in,
+// because a failed sign-in would be recorded.
 func (d *doctor) hostKept(ctx context.Context) {
 	issuer := d.app.config.Issuer
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, issuer+"/language", nil)
@@ -128,7 +128,7 @@ func (d *doctor) hostKept(ctx context.Context) {
 	req.Header.Set("Origin", oauth.ResourceOrigin(issuer))
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return // reading the metadata has told
+		return // reading the metadata has reported it
 	}
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
@@ -137,7 +137,7 @@ func (d *doctor) hostKept(ctx context.Context) {
 	}
 }
 
-// published compares the keys that the outside sees with those of the database.
+// published compares the published keys with those in the database.
 func (d *doctor) published(ctx context.Context, location string) {
 	var set struct {
 		Keys []struct {
@@ -150,7 +150,7 @@ func (d *doctor) published(ctx context.Context, location string) {
 		return
 	}
 	if len(d.kids) == 0 {
-		return // not looked at
+		return // not checked
 	}
 	for _, k := range set.Keys {
 		if slices.Contains(d.kids, k.ID) {
@@ -208,7 +208,7 @@ func (d *doctor) adviseOnReaching(err error) string {
 		", unchanged"
 }
 
-// lifetime looks at the certificate that the outside sees.
+// lifetime checks the certificate as seen from outside.
 func (d *doctor) lifetime(resp *http.Response) {
 	if resp.TLS == nil || len(resp.TLS.PeerCertificates) == 0 {
 		return
@@ -227,7 +227,7 @@ func (d *doctor) lifetime(resp *http.Response) {
 		served.NotAfter.Format(time.DateOnly), pair.Leaf.NotAfter.Format(time.DateOnly))
 }
 
-// proxied warns of a proxy that is not in trusted_proxies: all people behind it would count as one.
+// proxied warns of a proxy that is not in trusted_proxies: all users behind it would count as one.
 func (d *doctor) proxied(resp *http.Response) {
 	c := d.app.config
 	if resp.TLS != nil && c.TLS.Cert == "" && len(c.TLS.ACME.Domains) == 0 && len(c.TrustedProxies) == 0 {
@@ -236,7 +236,7 @@ func (d *doctor) proxied(resp *http.Response) {
 	}
 }
 
-// renewal says what to do about a certificate that ends.
+// renewal returns advice for an expiring certificate.
 func (d *doctor) renewal() string {
 	if len(d.app.config.TLS.ACME.Domains) > 0 {
 		return "the server renews it by itself when a third of its time is left: see its log for why it could not"
@@ -259,7 +259,7 @@ func (d *doctor) expiry(what, renewal string, c *x509.Certificate) {
 	}
 }
 
-// certificate looks at the one that the server itself serves.
+// certificate checks the certificate that the server itself serves.
 func (d *doctor) certificate() {
 	t := d.app.config.TLS
 	if t.Cert == "" {

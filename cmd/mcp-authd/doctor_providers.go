@@ -11,13 +11,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// providers looks at each upstream provider.
+// providers checks each identity provider.
 func (d *doctor) providers(ctx context.Context) {
 	a := d.app
 	if len(a.config.ThirdParty) == 0 {
 		return
 	}
-	if len(a.keys) == 0 { // none yet; it seals nothing here
+	if len(a.keys) == 0 { // none yet; a dummy, which encrypts nothing here
 		a.keys = [][]byte{make([]byte, 32)}
 	}
 	delegation, err := thirdparty.New(thirdparty.Config{
@@ -33,7 +33,7 @@ func (d *doctor) providers(ctx context.Context) {
 	}
 }
 
-// noStore is for a delegation that only looks.
+// noStore is the store of a read-only delegation.
 type noStore struct{ thirdparty.Store }
 
 func (d *doctor) provider(ctx context.Context, r thirdparty.ProbeResult) {
@@ -52,8 +52,8 @@ func (d *doctor) provider(ctx context.Context, r thirdparty.ProbeResult) {
 	d.callback(ctx, check, r.RedirectURI)
 }
 
-// callback sees whether the redirect URI leads to this server, as configured now. Without
-// a state there is nothing to come back to, which the server says with a page.
+// callback checks whether the redirect URI leads to this server with its current configuration.
+// Without a state, the server responds with an error page.
 func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	if !d.running {
 		return
@@ -65,7 +65,7 @@ func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	}
 	resp, err := d.http.Do(req)
 	if err != nil {
-		return // the issuer has told about it
+		return // issuer has reported it
 	}
 	resp.Body.Close()
 	switch resp.StatusCode {
@@ -80,7 +80,7 @@ func (d *doctor) callback(ctx context.Context, check, redirectURI string) {
 	}
 }
 
-// brokers sees whether those that may have upstream tokens are there to ask for them.
+// brokers checks whether the clients that may get provider tokens exist.
 func (d *doctor) brokers(ctx context.Context) {
 	var wanted []string
 	for _, c := range d.app.config.Connectors() {
@@ -109,7 +109,7 @@ func (d *doctor) brokers(ctx context.Context) {
 	}
 }
 
-// operated returns the resources that confidential clients of the operator name.
+// operated returns the resources of confidential clients that administrators created.
 func (d *doctor) operated(ctx context.Context) (resources []string, err error) {
 	a := d.app
 	clients, err := a.parts().Clients()

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// resources looks at what the configuration names.
+// resources checks the resources that the configuration names.
 func (d *doctor) resources(ctx context.Context) {
 	known := d.app.config.StorageResources()
 	locked := false
@@ -31,7 +31,7 @@ func (d *doctor) resources(ctx context.Context) {
 		d.found("resources", found, err)
 		locked = len(found) > 0
 	case d.app.config.Postgres() || d.app.hasDatabase():
-		return // what is in it cannot be told
+		return // its contents are unknown
 	}
 	found, err := d.app.misfits(known)
 	if err != nil {
@@ -47,7 +47,7 @@ func (d *doctor) resources(ctx context.Context) {
 	}
 }
 
-// rules looks for access rules that let in nobody, or everybody.
+// rules checks for access rules that admit nobody or everybody.
 func (d *doctor) rules(ctx context.Context) {
 	if !d.current {
 		return
@@ -67,7 +67,7 @@ func (d *doctor) rules(ctx context.Context) {
 	}
 	known, err := d.app.listed(ctx)
 	if err != nil {
-		return // resources says so
+		return // resources has reported it
 	}
 	var of []storage.Resource
 	for _, r := range known {
@@ -127,7 +127,7 @@ func (d *doctor) programs() {
 	}
 }
 
-// sandboxed says what this kernel offers for the sandbox of a program.
+// sandboxed reports how far this kernel supports the sandbox of a program.
 func (d *doctor) sandboxed(r *config.Resource, inside *sandbox.Policy) {
 	if missing := inside.Lacking(); len(missing) > 0 {
 		d.warn("programs", "", "the sandbox of the program of %s is weaker than it was asked for (%s): %s", r.URI,

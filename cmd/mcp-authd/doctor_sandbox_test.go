@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
-// TestDoctorOnSandboxes: SP-24. What doctor says of the program of an MCP server that is to be shut in.
+// TestDoctorOnSandboxes checks the findings about sandboxes of programs (SP-24).
 func TestDoctorOnSandboxes(t *testing.T) {
 	complete := len((&sandbox.Policy{}).Lacking()) == 0
 	shutIn := "is shut in (" + sandbox.Kernel() + ")"

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
-// testDoctor is a doctor with a configuration.
+// testDoctor returns a doctor with a configuration.
 func testDoctor(t *testing.T, text string) *doctor {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "c.yaml")
@@ -112,7 +112,7 @@ func TestDoctorOnTime(t *testing.T) {
 	}
 }
 
-// TestDoctorOnIssuer looks at what may stand where the server should.
+// TestDoctorOnIssuer checks other responses at the server's address.
 func TestDoctorOnIssuer(t *testing.T) {
 	var answer func(w http.ResponseWriter, r *http.Request)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
@@ -173,7 +173,7 @@ func TestDoctorOnIssuer(t *testing.T) {
 	}
 }
 
-// TestDoctorOnServer looks at what the management listener says.
+// TestDoctorOnServer checks the responses of the management listener.
 func TestDoctorOnServer(t *testing.T) {
 	status := http.StatusOK
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +210,7 @@ func TestDoctorOnServer(t *testing.T) {
 	}
 }
 
-// TestDoctorOnHost: usability 6, a proxy that puts another name into Host.
+// TestDoctorOnHost checks a proxy that changes Host (usability 6).
 func TestDoctorOnHost(t *testing.T) {
 	pages := http.NewCrossOriginProtection().Handler(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }),
@@ -219,7 +219,7 @@ func TestDoctorOnHost(t *testing.T) {
 		"": "", "backend:8414": "fail issuer a proxy on the way changes the Host header: some browsers cannot sign in",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/language" { // no step of a sign-in, which would be kept as one that failed
+			if r.URL.Path != "/language" { // not a step of a sign-in, which would be recorded as failed
 				t.Errorf("asked %s", r.URL.Path)
 			}
 			if host != "" {
@@ -235,7 +235,8 @@ func TestDoctorOnHost(t *testing.T) {
 	}
 }
 
-// TestDoctorOnADirectoryThatCannotBeWritten: usability 6. The user and the mode are told.
+// TestDoctorOnADirectoryThatCannotBeWritten checks that the finding names the user and the mode
+// (usability 6).
 func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
 	there := t.TempDir()
 	for path, want := range map[string]string{
@@ -251,7 +252,8 @@ func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestDoctorOnTheSpool: OB-04. Where entries of the audit log cannot wait in a file, the operator is told.
+// TestDoctorOnTheSpool checks that doctor reports if queued audit entries cannot be stored in a
+// file (OB-04).
 func TestDoctorOnTheSpool(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "audit")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -287,7 +289,7 @@ func TestDoctorOnTheSpool(t *testing.T) {
 	}
 }
 
-// TestDoctorOnADamagedFile: OP-07. A file that is damaged is not called reachable as well.
+// TestDoctorOnADamagedFile checks that a damaged file is not also reported as reachable (OP-07).
 func TestDoctorOnADamagedFile(t *testing.T) {
 	dir, s := grantedInstallation(t, 2000, "hosted")
 	if err := s.Close(); err != nil {

@@ -2,16 +2,16 @@ package main
 
 import "context"
 
-// trust looks at each issuer that is trusted: its keys, and rules that probably admit too much.
+// trust checks the keys of each trusted issuer, and rules that probably admit too much.
 func (d *doctor) trust(ctx context.Context) {
 	a := d.app
 	parts := a.parts()
 	if !d.current {
-		parts.Store = nil // what is configured can be looked at all the same
+		parts.Store = nil // configured entries can still be checked
 	}
 	issuers, err := parts.Issuers(a.config.Issuer)
 	if err != nil {
-		return // the configuration has told about it
+		return // configuration has reported it
 	}
 	findings, err := issuers.Probe(ctx)
 	if err != nil {

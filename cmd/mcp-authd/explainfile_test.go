@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// installed is an installation with one account, opened.
+// installed returns an opened installation with one account.
 func installed(t *testing.T) (a *app, environ []string) {
 	t.Helper()
 	environ = []string{"HOME=" + t.TempDir(), "MCP_AUTHD_DATA_DIR=" + filepath.Join(t.TempDir(), "data")}
@@ -34,7 +34,7 @@ func installed(t *testing.T) (a *app, environ []string) {
 	return a, environ
 }
 
-// DL-02: of an export that could not be finished nothing is left.
+// TestHalfExport checks that an unfinished export leaves no file (DL-02).
 func TestHalfExport(t *testing.T) {
 	a, _ := installed(t)
 	file := filepath.Join(t.TempDir(), "authd.export")
@@ -48,7 +48,8 @@ func TestHalfExport(t *testing.T) {
 	}
 }
 
-// DL-02: a move that a signal ends says that nothing was done, not that the database cannot be used.
+// TestStoppedMove checks that a move ended by a signal reports that it did nothing, rather than
+// that the database is unusable (DL-02).
 func TestStoppedMove(t *testing.T) {
 	_, environ := installed(t)
 	dir := t.TempDir()
@@ -80,7 +81,8 @@ func TestStoppedMove(t *testing.T) {
 	}
 }
 
-// DL-04: a file that the operator names is not taken for the database, and each cause has its advice.
+// TestNamedFile checks that errors of a named file are not attributed to the database, and that
+// each cause has advice (DL-04).
 func TestNamedFile(t *testing.T) {
 	for cause, want := range map[error]string{
 		syscall.ENOSPC:   "f.db: no space left on device; make room on its disk",
@@ -107,8 +109,8 @@ func TestNamedFile(t *testing.T) {
 	}
 }
 
-// DL-05: links of a command lead to the issuer of the last start where no configuration names one, as in a directory
-// of protect; one that is named stays.
+// TestLinksLeadToTheLastIssuer checks that printed links use the issuer of the last start if none
+// is configured, as in a directory of protect (DL-05). A configured issuer takes precedence.
 func TestLinksLeadToTheLastIssuer(t *testing.T) {
 	a, environ := installed(t)
 	const issuer = "https://mcp.example.com"

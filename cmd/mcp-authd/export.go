@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// exported is what export --json and import --json print.
+// exported is the output of export --json and import --json.
 type exported struct {
 	File    string    `json:"file"`
 	Tables  int       `json:"tables"`
@@ -31,7 +31,7 @@ type exported struct {
 	Version string    `json:"version"` // of the program that wrote it
 }
 
-// stream names standard output or input in place of a file.
+// stream is the file name for standard input or output.
 const stream = "-"
 
 func newExportCommand(s std) *cobra.Command {
@@ -66,7 +66,7 @@ func newExportCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if args[0] != stream { // what reads a pipe may have kept nothing
+			if args[0] != stream { // the reader of a pipe may have stored nothing
 				if err := noteBackup(ctx, a.store, h.At); err != nil {
 					return a.explainStore(err)
 				}
@@ -89,7 +89,7 @@ func newExportCommand(s std) *cobra.Command {
 	return c
 }
 
-// whereTheKeyIs says what else has to move.
+// whereTheKeyIs says which other files must move.
 func (a *app) whereTheKeyIs() string {
 	if files := a.keyFiles(); len(files) > 0 {
 		return "the secret key is not in it: take " + strings.Join(files, " and ") + " along"
@@ -118,14 +118,14 @@ func (a *app) running(ctx context.Context) (names []string, err error) {
 	}
 	replicas, _, err := a.store.Replicas(ctx, time.Now())
 	for _, r := range replicas {
-		if time.Since(r.SeenAt) < time.Minute { // it tells of itself four times in that
+		if time.Since(r.SeenAt) < time.Minute { // a running server updates it four times a minute
 			names = append(names, r.Name+" at "+r.Address)
 		}
 	}
 	return names, err
 }
 
-// exportTo writes the export. A file that was not finished is removed.
+// exportTo writes the export. It removes an incomplete file.
 func (a *app) exportTo(ctx context.Context, file string, h export.Header) (sum export.Summary, err error) {
 	to := a.std.out
 	if file == stream {
@@ -167,7 +167,7 @@ func (a *app) exportTo(ctx context.Context, file string, h export.Header) (sum e
 	return sum, a.explainExport(err)
 }
 
-// written keeps the error of writing, which is not an error of the database.
+// written keeps a write error, to distinguish it from a database error.
 type written struct {
 	to  io.Writer
 	err error
@@ -188,7 +188,7 @@ func (a *app) exportDatabase(ctx context.Context, to io.Writer, h export.Header)
 	return sqlite.Export(ctx, a.config.SQLitePath(), to, h)
 }
 
-// explainExport explains what the database has refused.
+// explainExport explains an error of the database.
 func (a *app) explainExport(err error) error {
 	if err == nil {
 		return nil
@@ -237,7 +237,7 @@ func newImportCommand(s std) *cobra.Command {
 				return fmt.Errorf("nothing was imported: %w", err)
 			}
 			h, sum := r.Header(), r.Summary()
-			if args[0] != stream { // of what came by a pipe there may be no file
+			if args[0] != stream { // input from a pipe may not exist as a file
 				a.noteCopy(c.Context(), noteOrigin, h.At)
 			}
 			if asJSON {
@@ -268,7 +268,7 @@ func (s std) openExport(file string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// importFrom reads an export that fits the configuration.
+// importFrom imports an export that matches the configuration.
 func (a *app) importFrom(ctx context.Context, r *export.Reader) error {
 	h := r.Header()
 	if h.Issuer != a.config.Issuer {
@@ -299,7 +299,7 @@ func (a *app) importFrom(ctx context.Context, r *export.Reader) error {
 	return a.explainExport(err)
 }
 
-// movedKey reads the key that the data directory keeps. An import makes none.
+// movedKey reads the key in the data directory. An import creates none.
 func (a *app) movedKey() ([]byte, error) {
 	key, err := secrets.ReadKey(a.keyPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -311,13 +311,13 @@ func (a *app) movedKey() ([]byte, error) {
 	return key, a.explainDirectory(err)
 }
 
-// movedFingerprint is what a database that moves says of its secret key.
+// movedFingerprint is the fingerprint of the master key in a moved database.
 type movedFingerprint []byte
 
 // Fingerprint implements keys.Fingerprints.
 func (f movedFingerprint) Fingerprint(context.Context, []byte) ([]byte, error) { return f, nil }
 
-// keysFit returns an error when none of the secret keys is the one that a database belongs to.
+// keysFit returns an error if a database belongs to none of the master keys.
 func keysFit(ctx context.Context, fingerprint []byte, secretKeys [][]byte) error {
 	return explainKey(keys.Belongs(ctx, movedFingerprint(fingerprint), secretKeys))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// commandsOf are the commands of an operator that carry out operations, by the name of the operation.
+// commandsOf returns the commands that run operations, by operation name.
 func commandsOf() map[string]*cobra.Command {
 	out := map[string]*cobra.Command{}
 	var walk func(*cobra.Command)
@@ -19,7 +19,7 @@ func commandsOf() map[string]*cobra.Command {
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
-		if c.Flags().Lookup("remote") != nil && c.Name() != "logout" { // which forgets a sign-in of this machine
+		if c.Flags().Lookup("remote") != nil && c.Name() != "logout" { // which forgets a sign-in on this machine
 			out[strings.TrimPrefix(c.CommandPath(), "mcp-authd ")] = c
 		}
 	}
@@ -27,15 +27,15 @@ func commandsOf() map[string]*cobra.Command {
 	return out
 }
 
-// partsOf are operations that are a part of another one's command.
+// partsOf lists operations that are part of another operation's command.
 var partsOf = map[string]string{
 	"grant revoke-many":   "grant revoke",
 	"grant revoke-helper": "grant revoke",
 	"grant end-pause":     "grant resume",
 }
 
-// TestEveryOperation: each operation has a command of its name, which another server carries out, too
-// (OB-10).
+// TestEveryOperation checks that each operation has a command of the same name, which another
+// server can also run (OB-10).
 func TestEveryOperation(t *testing.T) {
 	commands := commandsOf()
 	for _, v := range admin.All() {
@@ -52,7 +52,7 @@ func TestEveryOperation(t *testing.T) {
 	}
 }
 
-// withoutJSON are the commands that have no answer of their own, or one that is JSON anyway.
+// withoutJSON lists the commands without output, or with output that is always JSON.
 var withoutJSON = map[string]string{
 	"mcp-authd serve":         "it runs until it is stopped",
 	"mcp-authd help":          "it is for people",
@@ -61,7 +61,8 @@ var withoutJSON = map[string]string{
 	"mcp-authd config schema": "it prints a schema, which is JSON",
 }
 
-// TestJSONEverywhere: each command prints JSON when it is asked to, and each operation has an answer (OB-10).
+// TestJSONEverywhere checks that each command can print JSON, and that each operation has an output
+// (OB-10).
 func TestJSONEverywhere(t *testing.T) {
 	found := 0
 	var walk func(*cobra.Command)
@@ -89,7 +90,7 @@ func TestJSONEverywhere(t *testing.T) {
 	}
 }
 
-// unasked are commands that take something away, and do not ask.
+// unasked lists commands that take something away without asking.
 var unasked = map[string]string{
 	"group remove":      "group add puts the accounts back",
 	"user passwd":       "the new password is typed twice",
@@ -97,7 +98,8 @@ var unasked = map[string]string{
 	"user sessions end": "the person signs in again",
 }
 
-// TestYesEverywhere: each command that takes something away asks before, and --yes answers (OB-10).
+// TestYesEverywhere checks that each command that takes something away asks first, and that --yes
+// answers (OB-10).
 func TestYesEverywhere(t *testing.T) {
 	takes := regexp.MustCompile(` (disable|delete|remove|revoke|revoke-helper|rotate-secret|withdraw|end|unlink|passwd|set-role)$`)
 	asks := 0
@@ -115,8 +117,8 @@ func TestYesEverywhere(t *testing.T) {
 	}
 }
 
-// TestTextsOfOperations: what an operation says of itself is shown on all faces, and speaks of no flags
-// and no terminal.
+// TestTextsOfOperations checks that descriptions of operations mention no flags or terminals,
+// because all front ends show them.
 func TestTextsOfOperations(t *testing.T) {
 	words := regexp.MustCompile(`(^|[\s("])--[a-z]|terminal|standard input|[Pp]rints? |exit code|Exits with|stdin|stdout`)
 	for _, v := range admin.All() {

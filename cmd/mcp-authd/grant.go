@@ -19,7 +19,7 @@ func newGrantCommand(s std) *cobra.Command {
 		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantPauses(s), newGrantFinish(s), newGrantCount(s))
 }
 
-// selection says which grants are meant, by names or ids.
+// selection selects grants by names or IDs.
 type selection struct{ user, client, resource string }
 
 func (f *selection) add(s std, c *cobra.Command) {
@@ -29,11 +29,11 @@ func (f *selection) add(s std, c *cobra.Command) {
 	for flag, list := range map[string]lister{
 		"user": (*app).userNames, "client": (*app).clientIDs, "resource": (*app).resourceURIs,
 	} {
-		_ = c.RegisterFlagCompletionFunc(flag, flagCompletion(s, list)) // the flag is there
+		_ = c.RegisterFlagCompletionFunc(flag, flagCompletion(s, list)) // the flag exists
 	}
 }
 
-// which are the names, for an operation.
+// which returns the selection as input of an operation.
 func (f selection) which() admin.Which {
 	return admin.Which{User: f.user, Client: f.client, Resource: f.resource}
 }
@@ -168,7 +168,7 @@ func printRevoked(s std, all []admin.Grant, asJSON bool) error {
 	return err
 }
 
-// clientText is the name of the client, marked as a key where it is one.
+// clientText returns the name of the client, marked if it is an API key.
 func clientText(v admin.Grant) string {
 	if v.ProgramKey {
 		return v.ClientName + " (key for a program)"
@@ -176,7 +176,7 @@ func clientText(v admin.Grant) string {
 	return v.ClientName
 }
 
-// userText is the person; a workload that an assertion is about has none.
+// userText returns the user. The grant of a workload has none.
 func userText(v admin.Grant) string {
 	if v.User == "" {
 		return ""
@@ -184,7 +184,7 @@ func userText(v admin.Grant) string {
 	return v.UserName + " (" + v.User + ")"
 }
 
-// holder is who has the grant: the person and the client. A workload acts for no person.
+// holder returns the user and the client of a grant. A workload has no user.
 func holder(v admin.Grant) string {
 	if v.User == "" {
 		return clientText(v)
@@ -192,7 +192,7 @@ func holder(v admin.Grant) string {
 	return v.UserName + ", " + clientText(v)
 }
 
-// restsOn is what ends the grant with its own end: a connector, or a trust entry.
+// restsOn returns the connector or trusted issuer that the grant depends on.
 func restsOn(v admin.Grant) string {
 	if v.Trust != "" {
 		return "given by " + v.Trust

@@ -19,11 +19,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// logged is a line of a server's log that ended a person's access.
+// logged is a line of a server's log about revoked access.
 type logged struct {
 	Time time.Time `json:"time"`
-	At   time.Time `json:"at"` // of what a command did, which is logged later
-	// RevokedAt is when a cut took effect. It is logged when all of its grants are marked.
+	At   time.Time `json:"at"` // of a command's change, which is logged later
+	// RevokedAt is when a cut took effect. It is logged once all of its grants are marked.
 	RevokedAt time.Time `json:"revoked_at"`
 	RevokedBy string    `json:"revoked_by"`
 	Scope     string    `json:"scope"`
@@ -36,10 +36,10 @@ type logged struct {
 	What      string    `json:"what"`
 	KeyID     string    `json:"kid"`
 	Reason    string    `json:"reason"`
-	// Connector is of sessions at providers, and of grants that rest on one.
+	// Connector is set for sessions at providers, and for grants that depend on one.
 	Connector string `json:"connector"`
 	Session   string `json:"provider_session"`
-	Upstream  string `json:"upstream"` // the session, in a log of the version before
+	Upstream  string `json:"upstream"` // the session, in a log of the previous version
 }
 
 func (l logged) when() time.Time {
@@ -49,11 +49,11 @@ func (l logged) when() time.Time {
 	return l.Time
 }
 
-// maxLine bounds a line of a log that is read: what an event says is shorter.
+// maxLine limits a log line. Lines with events are shorter.
 const maxLine = 1 << 20
 
-// readLog returns what ended access since then, in the order in which it happened. Before
-// the JSON of a line may stand what a runtime of containers puts there.
+// readLog returns the revocations since the given time, in order. A container runtime may put text
+// before the JSON of a line.
 func readLog(r io.Reader, since time.Time) (out []logged, err error) {
 	lines, events := bufio.NewScanner(r), 0
 	lines.Buffer(nil, maxLine)
@@ -80,7 +80,7 @@ func readLog(r io.Reader, since time.Time) (out []logged, err error) {
 	return out, nil
 }
 
-// openLog opens the file of that name, or standard input for "-".
+// openLog opens a file, or standard input for "-".
 func openLog(s std, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(s.in), nil
@@ -92,7 +92,7 @@ func openLog(s std, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// parseMoment understands a moment, and how long ago one was, as the value of a flag.
+// parseMoment parses the value of a flag: a time, or how long ago it was.
 func parseMoment(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -109,27 +109,28 @@ func parseMoment(flag, text string) (time.Time, error) {
 		fmt.Errorf("%s %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", flag, text)
 }
 
-// repetition is a cut of the log that the database does not know.
+// repetition is a logged revocation that the database does not contain.
 type repetition struct {
 	At   time.Time `json:"at"`
 	Cut  string    `json:"cut"`
 	done func(context.Context) error
 }
 
-// repetitions are what of a log is to be done again, and what only the operator can.
+// repetitions lists the revocations of a log to repeat, and the changes that only an administrator
+// can repeat.
 type repetitions struct {
 	a      *app
 	names  *admin.Names
 	events []logged
-	// withdrawn holds the applications whose consents were forgotten again.
+	// withdrawn holds the applications whose consent was withdrawn again.
 	withdrawn map[held]bool
 
 	Repeated []repetition `json:"repeated"`
 	ByHand   []string     `json:"by_hand"`
 }
 
-// repetitions compares a log with the database. What is cut there is left out, so that a log
-// may be repeated any number of times.
+// repetitions compares a log with the database. It omits revocations that the database contains, so
+// a log can be repeated any number of times.
 func (a *app) repetitions(ctx context.Context, events []logged) (*repetitions, error) {
 	r := &repetitions{
 		a: a, names: a.names(), events: events, withdrawn: map[held]bool{},
@@ -206,7 +207,7 @@ func (r *repetitions) grant(ctx context.Context, l logged, id string, by storage
 	return nil
 }
 
-// cutAt is when a cut took effect.
+// cutAt returns when a revocation took effect.
 func (l logged) cutAt() time.Time {
 	if !l.RevokedAt.IsZero() {
 		return l.RevokedAt
@@ -214,8 +215,8 @@ func (l logged) cutAt() time.Time {
 	return l.when()
 }
 
-// grants ends again what one command ended, of a user, a client, a resource, a provider or all:
-// the earlier grants, since the person has given the later ones again.
+// grants repeats the revocation of a command by user, client, resource, provider or for all. It
+// skips grants created later, which their users have given again.
 func (r *repetitions) grants(ctx context.Context, l logged) error {
 	live, err := r.a.liveGrants(ctx, l.User, l.ClientID, l.Resource)
 	for _, g := range live {
@@ -265,8 +266,8 @@ func (r *repetitions) disable(ctx context.Context, u storage.User) error {
 	return accounts.Disable(ctx, u.ID)
 }
 
-// changed looks at a change of an account. One that was enabled again later loses what it
-// had allowed until it was disabled.
+// changed handles a change of an account. If an account was enabled again later, its grants created
+// before it was disabled are revoked.
 func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 	switch l.What {
 	case "password":

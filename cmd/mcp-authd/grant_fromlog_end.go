@@ -10,10 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// held is what a client holds from a person.
+// held identifies a client's access for a user.
 type held struct{ userID, clientID, resource string }
 
-// end ends a live grant again. If its application was withdrawn, what the person approved is forgotten again.
+// end revokes a live grant again. If its application was withdrawn, its consent is withdrawn again.
 func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by storage.RevokedBy) {
 	r.add(l, func(ctx context.Context) error {
 		verb := r.a.store.RevokeGrant
@@ -33,8 +33,8 @@ func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by sto
 	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.Holder(ctx, g)), g.Resource, by)
 }
 
-// withdraws reports whether to withdraw the application of a grant: once, and only if its person has not given it
-// access again since the cut.
+// withdraws reports whether to withdraw the application of a grant: once, and only if its user has
+// not given it access again since the cut.
 func (r *repetitions) withdraws(ctx context.Context, g storage.Grant, cut time.Time) (bool, error) {
 	of := held{g.UserID, g.ClientID, g.Resource}
 	if r.withdrawn[of] || g.UserID == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// lost is what an installation had when its last cuts were made, and a copy without them.
+// lost is an installation that is restored from a copy without its last revocations.
 type lost struct {
 	t       *testing.T
 	dir     string
@@ -41,7 +41,7 @@ func (l *lost) store(do func(context.Context, storage.Store) error) {
 	}
 }
 
-// grant has a person allow a client something.
+// grant gives a client access for a user.
 func (l *lost) grant(id, user, client string) {
 	l.store(func(ctx context.Context, s storage.Store) error {
 		u, err := s.UserByName(ctx, user)
@@ -75,8 +75,8 @@ func (l *lost) grant(id, user, client string) {
 	})
 }
 
-// TestCutsOfALostIntervalAreRepeated: issue 12, 2.3. The log of a server has what its
-// database has lost.
+// TestCutsOfALostIntervalAreRepeated checks that revocations lost by the database are repeated from
+// a server's log (issue 12, 2.3).
 func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	l := &lost{t: t, dir: t.TempDir(), now: time.Now().Add(-time.Second)}
 	l.environ = []string{
@@ -142,7 +142,7 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 		return errors.Join(err, carolErr)
 	})
 	l.now = time.Now()
-	l.grant("grt_new", "carol", "app") // after it all: no command cut it
+	l.grant("grt_new", "carol", "app") // later than every logged revocation
 	l.run("repeated: 0 cuts", "grant", "revoke", "--from-log", file, "--yes")
 	code2, _, errs := runs(t, l.environ, "grant", "revoke", "--from-log", copied+"x", "--data", l.dir)
 	if code2 != exitFailure || !strings.Contains(errs, "--from-log: open") {
@@ -157,8 +157,8 @@ func TestCutsOfALostIntervalAreRepeated(t *testing.T) {
 	}
 }
 
-// TestACutOfManyIsRepeatedFromTheLog: issue 12, 2.3. What one command has cut is one event of the
-// log, beside those of single grants. What was given again since the cut stays, though the
+// TestACutOfManyIsRepeatedFromTheLog checks a revocation of many grants, which is one log event,
+// besides those of single grants (issue 12, 2.3). Access given again since stays, although the
 // event is later: it is logged when every grant is marked.
 func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
 	const n = 2500
@@ -197,7 +197,8 @@ func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
 	l.store(func(ctx context.Context, s storage.Store) error {
 		hosted, err := s.ListGrants(ctx, "", "hosted", "", n)
 		other, otherErr := s.ListGrants(ctx, "", "other", "", n+1)
-		// The command that revoked one grant of alice for the other client revoked all of that application.
+		// The command that revoked one grant of alice for the other client revoked that whole
+		// application.
 		if len(hosted) != 1 || hosted[0].ID != "grt_later" || len(other) != 0 {
 			t.Errorf("%d grants of the client are left, and %d of the other one; want the later one and none",
 				len(hosted), len(other))
@@ -206,7 +207,7 @@ func TestACutOfManyIsRepeatedFromTheLog(t *testing.T) {
 	})
 }
 
-// logOfServer runs a server until its log has these, and returns that.
+// logOfServer runs a server until its log contains the events, and returns the log.
 func (l *lost) logOfServer(events ...string) string {
 	l.t.Helper()
 	log := &output{}
@@ -229,7 +230,7 @@ func (l *lost) logOfServer(events ...string) string {
 	return log.String()
 }
 
-// restore puts a backup in the place of the database.
+// restore replaces the database with a backup.
 func (l *lost) restore(backup string) {
 	l.t.Helper()
 	database := filepath.Join(l.dir, "mcp-authd.db")
@@ -240,7 +241,8 @@ func (l *lost) restore(backup string) {
 	}
 }
 
-// Whatever a runtime of containers puts before a line, and whatever else is in it.
+// TestALogIsReadWhateverElseIsInIt checks lines with a container runtime's prefix, and unrelated
+// lines.
 func TestALogIsReadWhateverElseIsInIt(t *testing.T) {
 	const text = `mcp-authd 1.0 listening
 2026-03-01T12:00:01Z stdout F {"time":"2026-03-01T12:00:01Z","event":"user.deleted","user":"usr_1"}

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// printTree prints grants with their helpers below them.
+// printTree prints grants with their sub-agents below them.
 func printTree(s std, views []admin.Grant) error {
 	var out strings.Builder
 	for _, v := range views {
@@ -24,10 +24,10 @@ func printTree(s std, views []admin.Grant) error {
 	return err
 }
 
-// isHelper reports whether an id is that of a helper.
+// isHelper reports whether an ID belongs to a sub-agent.
 func isHelper(id string) bool { return strings.HasPrefix(id, "nod_") }
 
-// revokeHelper ends a helper, with the helpers below it.
+// revokeHelper revokes a sub-agent, with those below it.
 func revokeHelper(ctx context.Context, s std, by admin.Caller, id string, asJSON bool) error {
 	n, err := admin.HelperRevoke.Do(ctx, by, admin.HelperID{ID: id})
 	if err != nil {

@@ -42,7 +42,7 @@ func newGrantPauses(s std) *cobra.Command {
 		func(c *cobra.Command) {
 			c.Flags().StringVar(&user, "user", "", "of this user (name or id)")
 			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-			_ = c.MarkFlagRequired("user") // the flag is there
+			_ = c.MarkFlagRequired("user") // the flag exists
 			_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames))
 		}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 			page, err := admin.GrantPauses.Do(c.Context(), by, admin.PausesWanted{User: user})
@@ -73,7 +73,7 @@ func newGrantSwitch(s std, done string, change admin.Operation[admin.GrantID, ad
 		})
 }
 
-// isPause reports whether an id is that of a pause, which may have outlived its grants.
+// isPause reports whether an ID belongs to a pause, which may have outlived its grants.
 func isPause(id string) bool { return strings.HasPrefix(id, "pau_") }
 
 func endPause(ctx context.Context, s std, by admin.Caller, id string, asJSON bool) error {
@@ -89,7 +89,7 @@ func endPause(ctx context.Context, s std, by admin.Caller, id string, asJSON boo
 	return err
 }
 
-// printLess prints what a grant is, after it was left less.
+// printLess prints a reduced grant.
 func printLess(s std, done string, g admin.Grant, err error, asJSON bool) error {
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func printLess(s std, done string, g admin.Grant, err error, asJSON bool) error 
 	return err
 }
 
-// stopped ends again everything of a person who did so, unless they have signed in since.
+// stopped repeats a user's revocation of everything, unless they have signed in since.
 func (r *repetitions) stopped(ctx context.Context, l logged) error {
 	live, err := r.a.liveGrants(ctx, l.User, "", "")
 	for _, g := range live {
@@ -113,7 +113,8 @@ func (r *repetitions) stopped(ctx context.Context, l logged) error {
 	return err
 }
 
-// lessened tells of a grant that a person has left less, or paused, where the database has not.
+// lessened reports a grant that a user has reduced or paused, if the database does not contain
+// that.
 func (r *repetitions) lessened(ctx context.Context, l logged) error {
 	c, err := r.a.store.Connection(ctx, l.User, l.Grant, r.a.parts().Now())
 	if errors.Is(err, storage.ErrNotFound) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// manyGrants are the flags that name many grants to end.
+// manyGrants holds the flags that select many grants to revoke.
 type manyGrants struct {
 	selection
 	provider string
@@ -27,10 +27,10 @@ func (m *manyGrants) add(s std, c *cobra.Command) {
 	m.sure.add(c)
 }
 
-// none reports whether no kind is named.
+// none reports whether no selection is given.
 func (m *manyGrants) none() bool { return m.selection == selection{} && m.provider == "" && !m.all }
 
-// check returns an error unless one grant, or one kind of many, is named.
+// check returns an error unless one grant, or one selection of many, is given.
 func (m *manyGrants) check(ids int) error {
 	kinds := ids
 	for _, named := range []bool{m.selection != selection{}, m.provider != "", m.all} {
@@ -46,7 +46,7 @@ func (m *manyGrants) check(ids int) error {
 	return nil
 }
 
-// end cuts them, and tells what was ended.
+// end revokes the grants, and prints the result.
 func (m *manyGrants) end(ctx context.Context, s std, by admin.Caller, asJSON bool) error {
 	which := admin.GrantsToEnd{Which: m.which(), Provider: m.provider, All: m.all}
 	consequence := fmt.Sprintf("This ends every grant and every sign-in that rests on the provider %s.", m.provider)

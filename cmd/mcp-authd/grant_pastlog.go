@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// pastLog is the log whose cuts are repeated.
+// pastLog is a log whose revocations are repeated.
 type pastLog struct{ file, since string }
 
 func (p *pastLog) add(c *cobra.Command) {
@@ -18,7 +18,8 @@ func (p *pastLog) add(c *cobra.Command) {
 	c.Flags().StringVar(&p.since, "since", "", "only those since this time, or this long ago (15m)")
 }
 
-// check returns what is wrong with the flags: a log stands alone, and without one others says it.
+// check returns an error for invalid flags: a log excludes other flags. Without a log, it returns
+// others.
 func (p *pastLog) check(others error, alone bool) error {
 	switch {
 	case p.file == "" && p.since != "", p.file != "" && !alone:
@@ -29,7 +30,7 @@ func (p *pastLog) check(others error, alone bool) error {
 	return others
 }
 
-// repeat shows what of a log it would do again, asks, and does it.
+// repeat shows which revocations of a log it would repeat, asks, and repeats them.
 func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation, asJSON bool) error {
 	start, err := parseMoment("--since", p.since)
 	if err != nil {

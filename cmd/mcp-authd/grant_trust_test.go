@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// AS-232: commands name the trust entry that gave a grant.
+// TestGrantsOfTrustEntries checks that commands name the trusted issuer that a grant came from
+// (AS-232).
 func TestGrantsOfTrustEntries(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	command := func(args ...string) string {

@@ -180,9 +180,9 @@ func (f *ruleFlags) add(s std, c *cobra.Command) {
 	fl.BoolVar(&f.in.Everyone, "everyone", false, "about all people about whom no other rule says anything")
 	c.MarkFlagsMutuallyExclusive("user", "group", "everyone")
 	c.MarkFlagsOneRequired("user", "group", "everyone")
-	_ = c.MarkFlagRequired("resource")                                                   // the flag is there
-	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames))        // the flag is there
-	_ = c.RegisterFlagCompletionFunc("resource", flagCompletion(s, (*app).resourceURIs)) // the flag is there
+	_ = c.MarkFlagRequired("resource")                                                   // the flag exists
+	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames))        // the flag exists
+	_ = c.RegisterFlagCompletionFunc("resource", flagCompletion(s, (*app).resourceURIs)) // the flag exists
 }
 
 func newRuleSet(s std) *cobra.Command {

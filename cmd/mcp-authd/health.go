@@ -50,7 +50,7 @@ func printHealth(s std, h admin.Health) error {
 	return nil
 }
 
-// printReplicas shows the servers of the database, and what of the audit log waits at each.
+// printReplicas prints the servers of the database, with the number of queued audit entries.
 func printReplicas(s std, all []admin.Replica) error {
 	if len(all) == 0 {
 		return nil

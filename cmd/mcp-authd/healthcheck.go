@@ -47,7 +47,7 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	return c
 }
 
-// health is what healthcheck --json prints.
+// health is the output of healthcheck --json.
 type health struct {
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
@@ -67,7 +67,7 @@ func reportHealth(s std, err error) error {
 	return nil
 }
 
-// errNotReachable is a server that does not answer.
+// errNotReachable is returned if a server does not respond.
 var errNotReachable = errors.New("not reachable")
 
 func checkReady(ctx context.Context, address, path string) error {
@@ -85,7 +85,7 @@ func checkReady(ctx context.Context, address, path string) error {
 	if err != nil {
 		return err
 	}
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a proxy has no way to it
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a proxy cannot reach it
 	resp, err := direct.Do(req)
 	if err != nil {
 		return fmt.Errorf("%s is %w: %s; is the server running, with this configuration?", at, errNotReachable,
@@ -106,7 +106,7 @@ func checkReady(ctx context.Context, address, path string) error {
 	return nil
 }
 
-// answers reports whether something like this server answers at an address.
+// answers reports whether a server like this one responds at an address.
 func answers(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -2,10 +2,10 @@ package main
 
 import "syscall"
 
-// hide keeps other processes of the same user out of this one: they can then read neither
-// its environment nor its memory, where the secret key is, nor attach a debugger (prctl(2),
-// PR_SET_DUMPABLE). A program that the gateway runs is such a process. It does not hold
-// against root, and says nothing about files.
+// hide isolates this process from other processes of the same user. They can then neither read its
+// environment or memory, which contain the master key, nor attach a debugger (prctl(2),
+// PR_SET_DUMPABLE). A program that the gateway runs is such a process. It does not protect against
+// root, and does not affect files.
 func hide() {
 	// It cannot fail with this argument.
 	_, _, _ = syscall.Syscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 0, 0)

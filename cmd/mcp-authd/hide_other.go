@@ -2,7 +2,7 @@
 
 package main
 
-// hide has no counterpart here.
+// hide does nothing on this system.
 func hide() {}
 
 func hidden(int) bool { return false }

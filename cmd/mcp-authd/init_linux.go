@@ -10,14 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeInit runs the command in a child process if this process has PID 1, as in a container that has
-// no init. The kernel gives orphans to PID 1: here, processes that programs of MCP servers leave behind.
-// The command itself must not wait for them, since os/exec would then miss its own children.
+// becomeInit runs the command in a child process if this process has PID 1, as in a container
+// without an init. The kernel gives orphans to PID 1: here, processes that programs of MCP servers
+// leave behind. The command itself must not wait for them, because os/exec would then miss its own
+// children.
 func becomeInit() {
 	if os.Getpid() != 1 {
 		return
 	}
-	hide() // the environment of this process has the same secrets
+	hide() // this process's environment contains the same secrets
 	code, err := supervise("/proc/self/exe", os.Args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mcp-authd: PID 1 cannot start a child process, so orphans stay as zombies:", err)
@@ -26,8 +27,8 @@ func becomeInit() {
 	os.Exit(code)
 }
 
-// supervise runs a command, forwards signals to it, and reaps every child until the command ends. It
-// returns the command's exit code, which is 128+n for signal n.
+// supervise runs a command, forwards signals to it, and reaps every child until the command ends.
+// It returns the command's exit code, which is 128+n for signal n.
 func supervise(path string, argv []string) (int, error) {
 	signals := forwarded()
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
@@ -38,7 +39,7 @@ func supervise(path string, argv []string) (int, error) {
 	}
 	go func() {
 		for s := range signals {
-			_ = syscall.Kill(pid, s.(syscall.Signal)) // it may have ended, which wait sees
+			_ = syscall.Kill(pid, s.(syscall.Signal)) // the child may have ended, which wait notices
 		}
 	}()
 	return reap(pid)
@@ -64,8 +65,8 @@ func reap(pid int) (int, error) {
 	}
 }
 
-// forwarded relays the signals that are meant for the command. It leaves ignored ones alone, so that the
-// command ignores them too.
+// forwarded relays the signals that are meant for the command. It leaves ignored ones alone, so
+// that the command ignores them too.
 func forwarded() <-chan os.Signal {
 	c := make(chan os.Signal, 64)
 	for s := syscall.Signal(1); s <= 64; s++ {
@@ -76,8 +77,8 @@ func forwarded() <-chan os.Signal {
 	return c
 }
 
-// ownGroup gives the command a separate process group, so that Ctrl-C reaches it once, and hands it the
-// terminal if this process has it.
+// ownGroup gives the command a separate process group, so that Ctrl-C reaches it once, and hands it
+// the terminal if this process has it.
 func ownGroup() *syscall.SysProcAttr {
 	group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP) // fails unless stdin is the controlling terminal
 	return &syscall.SysProcAttr{Setpgid: true, Foreground: err == nil && group == syscall.Getpgrp(), Ctty: 0}

@@ -18,10 +18,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// supervisedScript, if set, makes the test program supervise this script, and adopt orphans as PID 1 does.
+// supervisedScript, if set, makes the test program supervise this script, and adopt orphans as PID
+// 1 does.
 const supervisedScript = "MCP_AUTHD_TEST_SUPERVISED"
 
-// orphan is a script that leaves a child behind, and continues when that child has been reaped.
+// orphan is a script that leaves a child behind, and continues once that child has been reaped.
 const orphan = `pid=$(sh -c 'sleep 0 >/dev/null 2>&1 & echo $!')
 while [ -e /proc/$pid ]; do sleep 0.05; done
 echo the orphan is reaped >&2
@@ -40,7 +41,7 @@ func TestSupervise(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, script string
-		signal       syscall.Signal // sent when the script has written a line
+		signal       syscall.Signal // sent after the script's first line
 		code         int
 	}{
 		{name: "reaps an orphan", script: orphan + "exit 7", code: 7},
@@ -78,7 +79,7 @@ func TestSupervise(t *testing.T) {
 				}
 			}
 			rest, _ := io.ReadAll(lines)
-			_ = cmd.Wait() // the exit code tells
+			_ = cmd.Wait() // the exit code is checked
 			if got := cmd.ProcessState.ExitCode(); got != c.code {
 				t.Errorf("exit code %d, want %d; output %q", got, c.code, rest)
 			}
@@ -102,7 +103,7 @@ func TestInit(t *testing.T) {
 	cmd := exec.CommandContext(ctx, namespace[0], args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
-	_ = cmd.Run() // the exit code tells
+	_ = cmd.Run() // the exit code is checked
 	got, said := cmd.ProcessState.ExitCode(), out.String()
 	if got != exitFailure || !strings.Contains(said, "the orphan is reaped") {
 		t.Errorf("exit code %d, want %d; output:\n%s", got, exitFailure, said)

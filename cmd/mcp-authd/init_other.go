@@ -2,5 +2,5 @@
 
 package main
 
-// becomeInit is for containers, which are Linux.
+// becomeInit is for containers, which run Linux.
 func becomeInit() {}

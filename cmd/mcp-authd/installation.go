@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// migrating is a store with its migrations, as both backends are.
+// migrating is a store with migrations, as both backends are.
 type migrating interface {
 	storage.Store
 	Migrate(ctx context.Context) error
@@ -26,7 +26,7 @@ type migrating interface {
 	MigrationStatus(ctx context.Context) ([]migrations.Status, error)
 }
 
-// open loads the configuration and opens the installation that is there.
+// open loads the configuration and opens the existing installation.
 func (s settings) open(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err != nil {
@@ -35,8 +35,9 @@ func (s settings) open(ctx context.Context, std std) (*app, error) {
 	return a, a.openStore(ctx)
 }
 
-// openOrMake loads the configuration and opens the installation, or makes a new one: accounts can be there before
-// the first start. A directory that --data names has to be there, and a database whose key is.
+// openOrMake loads the configuration and opens the installation, or creates a new one, so that
+// accounts can be added before the first start. A directory named by --data must exist, and so must
+// the database of an existing key.
 func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err == nil {
@@ -49,7 +50,7 @@ func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
 	return a, a.openOrMakeStore(ctx)
 }
 
-// mayMake returns an error where a new installation would stand in for one that is elsewhere, or was lost.
+// mayMake returns an error if a new installation might replace one that is elsewhere or was lost.
 func (a *app) mayMake() error {
 	if a.config.Postgres() {
 		return nil
@@ -62,7 +63,8 @@ func (a *app) mayMake() error {
 	return nil
 }
 
-// openToServe is openOrMake for the server, which makes its directory, and does not start with an exposed key.
+// openToServe is openOrMake for the server. It creates the data directory, and refuses an exposed
+// key.
 func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err != nil {
@@ -85,8 +87,8 @@ func (a *app) openOrMakeStore(ctx context.Context) error {
 	return a.makeStore(ctx, migrate)
 }
 
-// openWithNewKey loads the configuration and opens the installation that is there, also
-// where a new secret key has yet to be made to succeed secret_key_old.
+// openWithNewKey loads the configuration and opens the existing installation. It also works while
+// the successor of secret_key_old does not exist yet.
 func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err == nil {
@@ -98,8 +100,8 @@ func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
 	return a, a.makeStore(ctx, false)
 }
 
-// openStore opens master keys and store where both are, and makes nothing: a command in
-// the wrong directory says so, and shows no empty installation that it has just made.
+// openStore opens existing master keys and store, and creates nothing. A command in the wrong
+// directory reports that, rather than an empty installation.
 func (a *app) openStore(ctx context.Context) error {
 	a.warnOfKeys()
 	if err := a.loadKeys(a.keptKey); err != nil {
@@ -114,8 +116,9 @@ func (a *app) openStore(ctx context.Context) error {
 	return a.lastIssuer(ctx)
 }
 
-// lastIssuer has a command go on with the issuer of the last start where no configuration names one: links that it
-// prints lead to that server. The directories of protect and demo, and of a program that embeds the server, have none.
+// lastIssuer makes a command use the issuer of the last start unless one is configured, because
+// printed links must lead to that server. The directories of protect, demo and embedding programs
+// have no configuration.
 func (a *app) lastIssuer(ctx context.Context) error {
 	if !a.config.IsDefault("issuer") {
 		return nil
@@ -127,7 +130,7 @@ func (a *app) lastIssuer(ctx context.Context) error {
 	return err
 }
 
-// makeStore opens master keys and store, and makes what a first start makes.
+// makeStore opens master keys and store, and creates them on a first start.
 func (a *app) makeStore(ctx context.Context, migrate bool) error {
 	if err := a.loadKeys(a.makeKey); err != nil {
 		return err
@@ -135,7 +138,7 @@ func (a *app) makeStore(ctx context.Context, migrate bool) error {
 	return a.use(ctx, migrate, a.claim)
 }
 
-// use opens the store and keeps it, if its schema fits and it belongs to our key.
+// use opens the store and keeps it, if its schema is current and it belongs to our key.
 func (a *app) use(ctx context.Context, migrate bool, belongs func(context.Context, storage.Store) error) error {
 	store, err := a.openDatabase(ctx, migrate)
 	if err != nil {
@@ -155,7 +158,7 @@ func (a *app) use(ctx context.Context, migrate bool, belongs func(context.Contex
 	return nil
 }
 
-// openDatabase opens the database. It makes the file of a SQLite one that is not there.
+// openDatabase opens the database. It creates a missing SQLite file.
 func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error) {
 	var store migrating
 	var err error
@@ -174,7 +177,7 @@ func (a *app) openDatabase(ctx context.Context, migrate bool) (migrating, error)
 	return store, nil
 }
 
-// databaseIsThere returns an error when there is no SQLite database, or nothing in it.
+// databaseIsThere returns an error if the SQLite database is missing or empty.
 func (a *app) databaseIsThere() error {
 	if a.config.Postgres() || a.hasDatabase() {
 		return nil
@@ -191,7 +194,7 @@ func (a *app) databaseIsThere() error {
 	return a.nothingHere()
 }
 
-// hasDatabase reports whether there is a SQLite database with something in it.
+// hasDatabase reports whether a SQLite database exists and is not empty.
 func (a *app) hasDatabase() bool { return secrets.HasContent(a.config.SQLitePath()) }
 
 func (a *app) nothingHere() error {
@@ -201,12 +204,12 @@ func (a *app) nothingHere() error {
 		a.config.Origin("data_dir"))
 }
 
-// claim has a new database belong to our master key, and checks that it does.
+// claim assigns a new database to our master key, or checks that it belongs to it.
 func (a *app) claim(ctx context.Context, store storage.Store) error {
 	return explainKey(keys.Claim(ctx, store, a.keys))
 }
 
-// belongs refuses to go on without the master key that the database belongs to.
+// belongs refuses a database that belongs to another master key.
 func (a *app) belongs(ctx context.Context, store storage.Store) error {
 	return explainKey(keys.Belongs(ctx, store, a.keys))
 }
@@ -221,8 +224,8 @@ func explainKey(err error) error {
 
 const keyFile = "secret.key"
 
-// loadKeys finds the master keys: configured, or handed over by systemd, or, with
-// SQLite, kept in the data directory.
+// loadKeys finds the master keys: from the configuration, from systemd, or, with SQLite, in the
+// data directory.
 func (a *app) loadKeys(kept func() ([]byte, error)) error {
 	a.keys = nil
 	primary := string(a.config.SecretKey)
@@ -271,7 +274,7 @@ func (a *app) addKey(name, text string) error {
 
 func (a *app) keyPath() string { return filepath.Join(a.config.DataDir, keyFile) }
 
-// keptKey reads the key that the data directory keeps.
+// keptKey reads the key in the data directory.
 func (a *app) keptKey() ([]byte, error) {
 	key, err := secrets.ReadKey(a.keyPath())
 	switch {
@@ -289,12 +292,12 @@ func (a *app) missingKey() error {
 			"the sealed contents of %[3]s cannot be opened without it", keyFile, a.keyPath(), a.config.SQLitePath())
 }
 
-// makeKey reads the key that the data directory keeps, or makes it for a new database,
-// or to succeed secret_key_old.
+// makeKey reads the key in the data directory. It creates one for a new database, or as the
+// successor of secret_key_old.
 func (a *app) makeKey() ([]byte, error) {
 	database := a.config.SQLitePath()
 	if len(a.config.SecretKeyOld) > 0 {
-		database = "" // it belongs to the old one
+		database = "" // the database belongs to the old key
 	}
 	_, missing := os.Stat(a.keyPath())
 	if !a.hasDatabase() && missing == nil {
@@ -308,7 +311,7 @@ func (a *app) makeKey() ([]byte, error) {
 	return key, a.explainDirectory(err)
 }
 
-// explainStore says what to do about a store that cannot be used.
+// explainStore adds advice to the error of an unusable store.
 func (a *app) explainStore(err error) error {
 	where := "SQLite database " + a.config.SQLitePath()
 	if a.config.Postgres() {
@@ -343,7 +346,7 @@ func (a *app) explainStore(err error) error {
 	return explained{fmt.Errorf("%s cannot be opened: %s; %s", where, flat, advice), err}
 }
 
-// explained is an error in words for the operator, and what it is to the program.
+// explained is an error with a text for administrators and a cause for the program.
 type explained struct {
 	error
 	cause error

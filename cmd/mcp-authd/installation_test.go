@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// runs runs a command in this process, and returns its code and what it said.
+// runs runs a command in this process, and returns its exit code and output.
 func runs(t *testing.T, environ []string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e strings.Builder
@@ -26,21 +26,21 @@ func runs(t *testing.T, environ []string, args ...string) (code int, out, errs s
 	return code, o.String(), e.String()
 }
 
-// scriptUserID keeps the id of the first account of a list: userid VARIABLE.
+// scriptUserID implements userid VARIABLE: it stores the ID of the first account of a list.
 func scriptUserID(ts *testscript.TestScript, _ bool, args []string) {
 	var all []admin.User
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
 	ts.Setenv(args[0], all[0].ID)
 }
 
-// TestLookingMakesNoSchema: issue 11, 4.4. A command that reads leaves an empty
-// PostgreSQL database empty.
+// TestLookingMakesNoSchema checks that a command that reads leaves an empty PostgreSQL database
+// empty (issue 11, 4.4).
 func TestLookingMakesNoSchema(t *testing.T) {
 	environ := []string{
 		"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + pgtest.Start(t).Database(t),
 		"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
 	}
-	for range 2 { // the second one finds what the first one made
+	for range 2 { // the second run would find tables of the first
 		code, _, errs := runs(t, environ, "user", "list")
 		if code != exitFailure || !strings.Contains(errs, "PostgreSQL: ") || !strings.Contains(errs, "migrate up") {
 			t.Errorf("user list: got %d %q, want that it is not migrated", code, errs)
@@ -58,8 +58,8 @@ func TestLookingMakesNoSchema(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotWriteIsTold: issue 11, 4.4. The message names the user and the mode; on a full disk and on a
-// read-only one it says what to do about those (DL-04).
+// TestWhoMayNotWriteIsTold checks that the message names the user and the mode, with advice for a
+// full or read-only disk (issue 11, 4.4, DL-04).
 func TestWhoMayNotWriteIsTold(t *testing.T) {
 	l, err := config.Load(config.Source{Environ: []string{"MCP_AUTHD_DATA_DIR=" + t.TempDir()}})
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// json PATH PATTERN: what the last command printed is one JSON value, in which what is at PATH,
-// such as 0.scopes.1 ("." is all of it), matches the pattern. Text matches as it is, anything else
-// as JSON. json PATH > VAR keeps it.
+// scriptJSON implements json PATH PATTERN: the last output must be one JSON value whose part at
+// PATH matches the pattern. PATH is such as 0.scopes.1, or "." for everything. Text is matched
+// directly, other values as JSON. json PATH > VAR stores the part.
 func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
 	var at any
 	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &at); err != nil {
@@ -58,8 +58,8 @@ func follow(at any, path string) (string, error) {
 	return string(b), err
 }
 
-// readElsewhere are commands whose JSON other tests parse, since it takes a person at a browser, or
-// does not end.
+// readElsewhere lists commands whose JSON other tests parse, because they need a user at a browser
+// or do not end.
 var readElsewhere = map[string]string{
 	"mcp-authd demo":    "internal/testkit/demotest",
 	"mcp-authd protect": "test/e2e",
@@ -70,7 +70,7 @@ var readElsewhere = map[string]string{
 	"mcp-authd proposal accept": "internal/admin/api",
 }
 
-// TestEveryJSON: each command with --json has a script that parses what it prints.
+// TestEveryJSON checks that, for each command with --json, a script parses its output.
 func TestEveryJSON(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {

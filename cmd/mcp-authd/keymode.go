@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// guardKeys refuses to serve with a master key that another user can have read or
-// replaced, before anything is made.
+// guardKeys refuses to serve with a master key that another user may have read or replaced, before
+// anything is created.
 func (a *app) guardKeys() error {
 	for _, file := range a.keyFiles() {
 		e, err := secrets.Guard(file, a.inPod())
@@ -22,7 +22,8 @@ func (a *app) guardKeys() error {
 	return a.guardData()
 }
 
-// guardData refuses to serve with data that every user can change, or a database that every user can read.
+// guardData refuses to serve with data that every user can change, or a database that every user
+// can read.
 func (a *app) guardData() error {
 	if a.config.Postgres() {
 		return nil
@@ -43,7 +44,7 @@ func (a *app) guardData() error {
 	return nil
 }
 
-// warnOfKeys tells of the same, for commands that run for a moment, be it as root.
+// warnOfKeys warns of the same for short commands, including commands of root.
 func (a *app) warnOfKeys() {
 	for _, file := range a.keyFiles() {
 		a.warnOfKey(file, a.exposed(file))
@@ -56,8 +57,8 @@ func (a *app) warnOfKey(file string, e secrets.Exposure) {
 	}
 }
 
-// warnOfTLSKey tells of a private key, or a secret for the records of a domain, that others can read: who has it can
-// be taken for this server.
+// warnOfTLSKey warns of a TLS key, or a secret for DNS records, that others can read. With it, they
+// could impersonate this server.
 func (a *app) warnOfTLSKey() {
 	dns := a.config.TLS.ACME.DNS.SecretFile
 	for what, file := range map[string]string{"tls.key": a.config.TLS.Key, "tls.acme.dns.secret_file": dns} {
@@ -70,14 +71,14 @@ func (a *app) warnOfTLSKey() {
 	}
 }
 
-// exposed looks at a file of master keys for a server that runs as its owner.
+// exposed checks a file of master keys for a server that runs as its owner.
 func (a *app) exposed(file string) secrets.Exposure {
 	return secrets.Exposed(file, secrets.AnyUser, a.inPod())
 }
 
 func (a *app) inPod() bool { return lookup(a.std.environ, "KUBERNETES_SERVICE_HOST") != "" }
 
-// keyFiles are the files that the master keys are read from.
+// keyFiles returns the files that contain the master keys.
 func (a *app) keyFiles() []string {
 	var files []string
 	given := a.config.SecretFiles()
@@ -98,9 +99,9 @@ func (a *app) keyFiles() []string {
 	return files
 }
 
-// credential is the file in which systemd hands over a master key, "" when there is none. Commands of root, to which
-// it hands nothing over, read it where the unit of the packages has it from: with /etc/mcp-authd/config.yaml,
-// /etc/credstore/mcp-authd.secret_key.
+// credential returns the file with systemd's credential for the master key, or "". Commands of root
+// get no credential. They read the file that the packaged unit uses: with
+// /etc/mcp-authd/config.yaml, /etc/credstore/mcp-authd.secret_key.
 func (a *app) credential() string {
 	dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY")
 	file := filepath.Join(dir, "secret_key")

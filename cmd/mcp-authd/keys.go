@@ -16,7 +16,7 @@ func newKeysCommand(s std) *cobra.Command {
 	return group("keys", "Manage the signing keys", newKeysList(s), newKeysRotate(s), newKeysRevoke(s))
 }
 
-// keyManager manages the signing keys, for commands that do not run the server.
+// keyManager returns a manager of the signing keys, for commands.
 func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
 	return a.parts().KeyManager(ctx)
 }
@@ -83,7 +83,7 @@ func newKeysRotate(s std) *cobra.Command {
 	return c
 }
 
-// tokensEnd says what revoking signing keys ends.
+// tokensEnd describes the effect of revoking signing keys.
 func tokensEnd(ctx context.Context, by admin.Caller) (string, error) {
 	found, err := admin.GrantCounted.Do(ctx, by, admin.Which{})
 	if err != nil {
@@ -127,7 +127,7 @@ func newKeysRevoke(s std) *cobra.Command {
 	})
 }
 
-// thenOf says what comes next in the life of a key.
+// thenOf describes the next step in the life of a key.
 func thenOf(v admin.Key) string {
 	switch {
 	case !v.ExpiresAt.IsZero():

@@ -19,11 +19,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The commands of scripts that look at a running server from outside. Their first
-// argument is its URL. The client "robot" and its secret stand in the script's
-// configuration.
+// The script commands that check a running server from outside. Their first argument is its URL.
+// The script's configuration contains the client "robot" and its secret.
 
-// eventually waits for what replicas do within seconds.
+// eventually waits for an effect on replicas, which takes seconds.
 func eventually(ts *testscript.TestScript, what string, f func() error) {
 	if err := wait.Retry(wait.Bound, f); err != nil {
 		ts.Fatalf("%s: %v", what, err)
@@ -34,10 +33,10 @@ func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "ready", func() error { _, err := fetch(http.Get(args[0] + "/readyz")); return err })
 }
 
-// tells FILE TEXT: the text is in the file, which a server writes, within seconds.
+// scriptTells implements tells FILE TEXT: a server writes the text to the file within seconds.
 func scriptTells(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, args[0], func() error {
-		all, err := os.ReadFile(ts.MkAbs(args[0])) // it may not be there yet
+		all, err := os.ReadFile(ts.MkAbs(args[0])) // the file may not exist yet
 		if err == nil && !strings.Contains(string(all), args[1]) {
 			err = errors.New(string(all))
 		}
@@ -45,7 +44,7 @@ func scriptTells(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// fetch returns the body of an answer that is 200.
+// fetch returns the body of a response with status 200.
 func fetch(resp *http.Response, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -58,7 +57,7 @@ func fetch(resp *http.Response, err error) (string, error) {
 	return string(body), err
 }
 
-// robot posts a form with the credentials of the client.
+// robot posts a form with the client's credentials.
 func robot(target string, form url.Values) (map[string]any, error) {
 	form.Set("client_id", "robot")
 	form.Set("client_secret", "the-secret-of-the-robot-in-the-test")
@@ -78,14 +77,15 @@ func accessToken(issuer string) (string, error) {
 	return out["access_token"].(string), nil
 }
 
-// token VAR URL: an access token.
+// scriptToken implements token VAR URL: it stores an access token.
 func scriptToken(ts *testscript.TestScript, _ bool, args []string) {
 	token, err := accessToken(args[1])
 	ts.Check(err)
 	ts.Setenv(args[0], token)
 }
 
-// accepts URL TOKEN: a resource server that has just fetched the keys accepts the token.
+// scriptAccepts implements accepts URL TOKEN: a resource server with freshly fetched keys accepts
+// the token.
 func scriptAccepts(ts *testscript.TestScript, neg bool, args []string) {
 	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: args[0]})
 	ts.Check(err)
@@ -95,7 +95,8 @@ func scriptAccepts(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// inactive URL TOKEN: introspection says so, within seconds.
+// scriptInactive implements inactive URL TOKEN: introspection reports the token as inactive within
+// seconds.
 func scriptInactive(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "introspection", func() error {
 		out, err := robot(args[0]+"/introspect", url.Values{"token": {args[1]}})
@@ -106,7 +107,8 @@ func scriptInactive(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// published URL KID: the key is in the key set, within seconds; or is not.
+// scriptPublished implements published URL KID: within seconds, the key is in the key set, or is
+// not.
 func scriptPublished(ts *testscript.TestScript, neg bool, args []string) {
 	eventually(ts, "key set", func() error {
 		body, err := fetch(http.Get(args[0] + "/jwks.json"))
@@ -117,7 +119,7 @@ func scriptPublished(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// signs URL KID: the server signs with the key, within seconds.
+// scriptSigns implements signs URL KID: the server signs with the key within seconds.
 func scriptSigns(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, "signature", func() error {
 		token, err := accessToken(args[0])
@@ -133,7 +135,8 @@ func scriptSigns(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// kid VAR STATE: the id of the key in that state, in the output of keys list --json.
+// scriptKid implements kid VAR STATE: it stores the ID of the key in a state, from the output of
+// keys list --json.
 func scriptKid(ts *testscript.TestScript, _ bool, args []string) {
 	var all []admin.Key
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
-// labTime is how long a run may take, with the people who sign in.
+// labTime limits a run, including the time of users who sign in.
 const labTime = 15 * time.Minute
 
 func newLabCommand(s std) *cobra.Command {
@@ -88,7 +88,7 @@ func newLabCommand(s std) *cobra.Command {
 	return c
 }
 
-// visit has the operator sign in, and returns where the browser came back to.
+// visit makes the user sign in, and returns the URL of the callback.
 func (s std) visit(ctx context.Context, back *signin.Callback, at string, noBrowser bool) (*url.URL, error) {
 	fmt.Fprintf(s.err, "Sign in, and allow it: %s\n", at)
 	if !noBrowser {
@@ -105,7 +105,7 @@ func (s std) visit(ctx context.Context, back *signin.Callback, at string, noBrow
 	return u, err
 }
 
-// printLab prints a line for each check, and what they come to.
+// printLab prints a line for each check, and a summary.
 func printLab(out io.Writer, r lab.Report) error {
 	marks := map[lab.Verdict]string{lab.Pass: "✓", lab.Fail: "✗", lab.Skipped: "-"}
 	for _, x := range r.Results {

@@ -11,22 +11,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// restorePrefix begins the names of the directories in which restore tries a copy.
+// restorePrefix is the name prefix of the directories for trying a copy in restore.
 const restorePrefix = "mcp-authd-restore"
 
-// leftoverAge is how old such a directory is before another process takes it for one that was left: by then its
-// owner has locked it, if it runs.
+// leftoverAge is how old such a directory must be to count as left behind. By then, a running owner
+// has locked it.
 const leftoverAge = time.Hour
 
-// leftover is a directory in which a restore that was killed has left its copy. It belongs to this user, and
-// no process works in it.
+// leftover is a directory with the copy of a killed restore. It belongs to this user, and no
+// process uses it.
 type leftover struct {
 	path string
 	root *os.Root
 	lock *os.File
 }
 
-// leftovers finds them among the temporary files. Close each.
+// leftovers finds leftover directories among the temporary files. The caller must close each.
 func leftovers(now time.Time) (out []leftover) {
 	paths, _ := filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).
 		Replace(os.TempDir()), restorePrefix+"*"))
@@ -38,7 +38,7 @@ func leftovers(now time.Time) (out []leftover) {
 	return out
 }
 
-// openLeftover looks at the directory that it has opened: what is at the path may become another one.
+// openLeftover checks the directory that it has opened, because the path may be replaced.
 func openLeftover(path string, now time.Time) (l leftover, ok bool) {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return l, false
@@ -61,17 +61,17 @@ func openLeftover(path string, now time.Time) (l leftover, ok bool) {
 	return l, true
 }
 
-// remove removes what restore makes, and nothing else.
+// remove removes the files that restore creates, and nothing else.
 func (l leftover) remove() error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := l.root.Remove(sqlite.RehearsalName + suffix); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}
-	return os.Remove(l.path) // only if nothing else is in it
+	return os.Remove(l.path) // fails if other files remain
 }
 
-// removeLeftovers removes them, and says so.
+// removeLeftovers removes leftover directories, and reports it.
 func (a *app) removeLeftovers() {
 	for _, l := range leftovers(time.Now()) {
 		if err := l.remove(); err != nil {
@@ -84,7 +84,7 @@ func (a *app) removeLeftovers() {
 	}
 }
 
-// leftCopies looks for copies of the database that no command needs.
+// leftCopies looks for unneeded copies of the database.
 func (d *doctor) leftCopies() {
 	for _, l := range leftovers(d.now()) {
 		d.warn("files", "the next restore removes it, with --check, too", "a restore that was killed has left a copy in %s",
@@ -100,7 +100,8 @@ func (l leftover) close() {
 	l.root.Close()
 }
 
-// workplace makes a directory of its own for a restore, locked until it is removed: other processes leave it alone.
+// workplace creates a directory for a restore. It is locked until it is removed, so that other
+// processes leave it alone.
 func workplace() (dir string, remove func() error, err error) {
 	dir, err = os.MkdirTemp("", restorePrefix)
 	if err != nil {
@@ -110,7 +111,7 @@ func workplace() (dir string, remove func() error, err error) {
 	if err != nil {
 		return "", nil, errors.Join(err, os.Remove(dir))
 	}
-	lockDirectory(lock) // where there are no locks, no process takes it for one that was left
+	lockDirectory(lock) // without locks, no process treats it as left behind
 	return dir, func() error {
 		defer lock.Close()
 		return os.RemoveAll(dir)

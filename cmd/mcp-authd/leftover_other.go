@@ -10,5 +10,5 @@ import (
 // lockDirectory locks nothing on this system.
 func lockDirectory(*os.File) bool { return false }
 
-// ownedByUs is not known on this system.
+// ownedByUs always returns false on this system.
 func ownedByUs(fs.FileInfo) bool { return false }

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// leave makes what a restore leaves that was killed, an hour ago and more.
+// leave creates the files of a restore that was killed more than an hour ago.
 func leave(t *testing.T, name string, mode os.FileMode, files ...string) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), name)
@@ -38,7 +38,8 @@ func leave(t *testing.T, name string, mode os.FileMode, files ...string) string 
 	return dir
 }
 
-// DL-02: the copy of a restore that was killed is named by doctor and removed by the next restore; nothing else is.
+// TestLeftoversOfRestore checks that doctor names the copy of a killed restore, and that the next
+// restore removes it and nothing else (DL-02).
 func TestLeftoversOfRestore(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, environ := installed(t)
@@ -65,7 +66,7 @@ func TestLeftoversOfRestore(t *testing.T) {
 	if err := os.Symlink(leave(t, "of-another", 0o700, sqlite.RehearsalName), kept[3]); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(kept[4], 0o700); err != nil { // one that begins
+	if err := os.Mkdir(kept[4], 0o700); err != nil { // a restore that has just started
 		t.Fatal(err)
 	}
 
@@ -92,10 +93,10 @@ func TestLeftoversOfRestore(t *testing.T) {
 	}
 }
 
-// DL-02: a restore that a signal ends leaves no copy.
+// TestRestoreEndedBySignal checks that a restore ended by a signal leaves no copy (DL-02).
 func TestRestoreEndedBySignal(t *testing.T) {
 	_, environ := installed(t)
-	large := filepath.Join(t.TempDir(), "large.db") // a hole, which takes its time to copy
+	large := filepath.Join(t.TempDir(), "large.db") // a sparse file, which takes a while to copy
 	if err := os.WriteFile(large, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestRestoreEndedBySignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, syscall.SIGHUP) // what runs under nohup starts programs that ignore it
+	signal.Notify(heard, syscall.SIGHUP) // programs started under nohup ignore it
 	defer signal.Stop(heard)
 	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		tmp := t.TempDir()

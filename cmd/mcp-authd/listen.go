@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// listen opens a listener; key is what sets its address.
+// listen opens a listener. key is the setting of its address.
 func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil && ctx.Err() != nil {
@@ -26,7 +26,7 @@ func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	return l, nil
 }
 
-// portsAreFree returns an error when the server could not listen, before anything is made.
+// portsAreFree returns an error if the server could not listen, before anything is created.
 func (a *app) portsAreFree(ctx context.Context) error {
 	keys := map[string]string{"listen or --listen": a.config.Listen}
 	if len(a.config.TLS.ACME.Domains) > 0 && a.config.TLS.ACME.HTTPListen != "" {
@@ -44,7 +44,7 @@ func (a *app) portsAreFree(ctx context.Context) error {
 	return nil
 }
 
-// insteadOf says what to do about an address that cannot be listened on.
+// insteadOf returns advice for an address that cannot be listened on.
 func insteadOf(err error, address, key string) string {
 	_, text, splitErr := net.SplitHostPort(address)
 	port, numberErr := strconv.Atoi(text)
@@ -66,7 +66,7 @@ func insteadOf(err error, address, key string) string {
 // acmeListen is the key of the listener for challenges over http.
 const acmeListen = "tls.acme.http_listen"
 
-// cause is the system's own words for a network error.
+// cause returns the system's text for a network error.
 func cause(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) {

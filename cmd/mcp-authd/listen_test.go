@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestInsteadOf: what to do about an address that cannot be listened on (DL-01).
+// TestInsteadOf checks the advice for an address that cannot be listened on (DL-01).
 func TestInsteadOf(t *testing.T) {
 	for _, c := range []struct {
 		name, address, key, want string
@@ -33,7 +33,7 @@ func TestInsteadOf(t *testing.T) {
 	}
 }
 
-// TestTakenPort: a server that cannot listen makes nothing.
+// TestTakenPort checks that a server that cannot listen creates nothing.
 func TestTakenPort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

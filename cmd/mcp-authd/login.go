@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// loginFlags are the flags of login.
+// loginFlags holds the flags of login.
 type loginFlags struct {
 	noBrowser, asJSON, secretStdin bool
 	device, dpop                   bool
@@ -85,7 +85,7 @@ type login struct {
 	cred   signin.Credentials
 	call   signin.Call
 	client *signin.Client
-	by     mcpclient.PlatformToken // nil: a person signs in
+	by     mcpclient.PlatformToken // nil if a user signs in
 	n      int
 }
 
@@ -120,7 +120,7 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 	return l, nil
 }
 
-// run goes through the steps, and again through those of signing in if a tool needs more.
+// run performs all steps. It repeats sign-in if a tool needs more permissions.
 func (l *login) run(ctx context.Context) error {
 	if l.by != nil {
 		return l.byWorkload(ctx)
@@ -151,7 +151,7 @@ func (l *login) run(ctx context.Context) error {
 	return l.byBrowser(ctx, server, l.resource(r), l.firstScopes(ch, r))
 }
 
-// resource is what to ask tokens for.
+// resource returns the resource for token requests.
 func (l *login) resource(r discovery.Resource) string {
 	if r.ProtectedResource.Resource == "" {
 		return l.url
@@ -176,8 +176,8 @@ func (l *login) byBrowser(ctx context.Context, server signin.Server, resource st
 	return l.signIn(ctx, scopes, obtain{get: get, pages: true})
 }
 
-// firstScopes are the ones that the person names, else those of the challenge, else
-// those of the document (CL-18).
+// firstScopes returns the scopes that the user names, else those of the challenge, else those of
+// the document (CL-18).
 func (l *login) firstScopes(ch discovery.Challenge, r discovery.Resource) oauth.Scopes {
 	switch {
 	case len(l.flags.scopes) > 0:
@@ -220,7 +220,7 @@ func (l *login) browse(
 	return l.client.Redeem(ctx, server, l.cred, request, callback, resource)
 }
 
-// got prints what is to be known of a token.
+// got prints information about a token.
 func (l *login) got(token oauth.TokenResponse) {
 	l.step(signin.StepToken,
 		map[string]any{
@@ -231,7 +231,7 @@ func (l *login) got(token oauth.TokenResponse) {
 		token.Scope, ifText(token.RefreshToken != "", "yes")+ifText(token.RefreshToken == "", "no"))
 }
 
-// step prints a step that went well. Tokens and secrets are never part of it.
+// step prints a successful step. It never contains tokens or secrets.
 func (l *login) step(name string, data any, format string, args ...any) {
 	l.n++
 	if !l.flags.asJSON {
@@ -240,13 +240,13 @@ func (l *login) step(name string, data any, format string, args ...any) {
 	}
 	line := map[string]any{}
 	if b, err := json.Marshal(data); err == nil {
-		_ = json.Unmarshal(b, &line) // what we have just encoded
+		_ = json.Unmarshal(b, &line) // encoded just above
 	}
 	line["step"] = name
 	printJSONLine(l.std.out, line)
 }
 
-// report prints the step that failed.
+// report prints the failed step.
 func (l *login) report(err error) error {
 	var e *discovery.Error
 	if !errors.As(err, &e) {
@@ -267,9 +267,9 @@ func printFailure(w io.Writer, e *discovery.Error) {
 	}
 }
 
-// openBrowser opens a URL with the desktop's own opener: without a shell, and only
-// what a browser may be given (MCP Security Best Practices). That it fails is no
-// matter: the URL is printed.
+// openBrowser opens a URL with the desktop's opener. It uses no shell, and opens only URLs that are
+// safe for a browser (MCP Security Best Practices). A failure does not matter, because the URL is
+// also printed.
 func openBrowser(ctx context.Context, raw string) {
 	if discovery.CheckURL(raw) != nil {
 		return
@@ -281,7 +281,7 @@ func openBrowser(ctx context.Context, raw string) {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", raw}
 	}
-	// The opener may become the browser, which is not to end with the command.
+	// The opener may become the browser, which must outlive the command.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
 	if cmd.Start() == nil {
 		go cmd.Wait()
@@ -295,7 +295,7 @@ func ifText(cond bool, text string) string {
 	return ""
 }
 
-// short keeps a self-contained client id, which may have 500 characters, readable.
+// short shortens a self-contained client ID, which may have 500 characters.
 func short(id string) string {
 	if len(id) > 40 {
 		return id[:36] + "..."

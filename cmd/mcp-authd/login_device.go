@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// byDevice signs in by a code that the person approves on another device (RFC 8628).
+// byDevice signs in with a code that the user approves on another device (RFC 8628).
 func (l *login) byDevice(ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes) error {
 	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.RegisterDevice(ctx, server)
@@ -34,7 +34,7 @@ func (l *login) approveElsewhere(
 	return l.client.AwaitDevice(ctx, server, l.cred, request, resource)
 }
 
-// showDevice shows what to do elsewhere. The device code stays here.
+// showDevice shows the instructions for the other device. The device code stays here.
 func (l *login) showDevice(r signin.DeviceRequest) {
 	l.step(signin.StepDevice, map[string]any{
 		"user_code": r.UserCode, "verification_uri": r.URI, "verification_uri_complete": r.Complete,

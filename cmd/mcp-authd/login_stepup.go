@@ -13,19 +13,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// maxStepUps bounds how often one run signs in again because a call needs more (CL-21).
+// maxStepUps limits how often one run signs in again because a call needs more (CL-21).
 const maxStepUps = 5
 
-// clearanceAgain is how long a call that waits for a person waits until it is made again.
+// clearanceAgain is the interval between attempts of a call that waits for approval.
 const clearanceAgain = 3 * time.Second
 
-// access is what a sign-in gives: the scopes, and what adds the token to requests.
+// access is the result of a sign-in: the scopes, and a transport that adds the token to requests.
 type access struct {
 	scopes oauth.Scopes
 	by     http.RoundTripper
 }
 
-// present makes access of a token.
+// present returns the access for a token.
 func (l *login) present(token oauth.TokenResponse, err error) (access, error) {
 	if err != nil {
 		return access{}, err
@@ -34,21 +34,22 @@ func (l *login) present(token oauth.TokenResponse, err error) (access, error) {
 	return access{oauth.ParseScopes(token.Scope), l.client.Present(token)}, nil
 }
 
-// obtain is a way to sign in.
+// obtain is a method to sign in.
 type obtain struct {
 	get   func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error)
-	pages bool // the person who signs in can be shown a call on the way, by its scope
+	pages bool // the user can be shown a call during sign-in, through its scope
 }
 
-// stepUps is what the call of a tool has needed beyond the first sign-in.
+// stepUps records the step-ups that a tool call has needed so far.
 type stepUps struct {
 	count  int
 	asked  oauth.Scopes
 	proofs []signin.Proof
-	waited bool // the person at the command line knows that the call waits
+	waited bool // the user knows that the call waits
 }
 
-// signIn signs in, lists the tools, and makes the call; again as long as it needs more and gets it.
+// signIn signs in, lists the tools, and makes the call. It repeats that while the call needs more
+// permissions and gets them.
 func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) error {
 	have, err := way.get(ctx, scopes, signin.Proof{})
 	if err != nil {
@@ -79,15 +80,15 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 	}
 }
 
-// mustWait reports whether all that a call lacks is the permission of a person whom no sign-in brings to the page:
-// there is no page on the way, or the sign-in has shown it, and it is for another person to decide.
+// mustWait reports whether only an approval is missing, and no sign-in would show its page. Either
+// sign-in has no page, or it has shown it and another user must decide.
 func (so *stepUps) mustWait(more *signin.NeedMore, have access, way obtain) bool {
 	scopes, clearance := more.Scopes.WithoutClearances()
 	return clearance != "" && !more.Proof.Demands() && have.scopes.Has(scopes...) &&
 		(!way.pages || so.asked.Has(oauth.ScopeClearance+clearance))
 }
 
-// await waits until the call may be made again, and tells once what it waits for.
+// await waits until the call may be repeated, and says once why it waits.
 func (l *login) await(ctx context.Context, more *signin.NeedMore, so *stepUps) error {
 	if !so.waited {
 		so.waited = true
@@ -103,13 +104,14 @@ func (l *login) await(ctx context.Context, more *signin.NeedMore, so *stepUps) e
 	}
 }
 
-// stepUp signs in again with what the call needs (CL-20). What has been asked for in vain is not asked for again.
+// stepUp signs in again with the permissions that the call needs (CL-20). It does not repeat a
+// request that was made in vain.
 func (l *login) stepUp(
 	ctx context.Context, more *signin.NeedMore, have access, way obtain, so *stepUps,
 ) (access, error) {
 	ask, clearance := more.Scopes.WithoutClearances()
 	why := "needs more scope"
-	if clearance != "" && way.pages { // elsewhere it is no scope to ask for
+	if clearance != "" && way.pages { // elsewhere it cannot be requested as a scope
 		ask, why = more.Scopes, "needs the permission of a person for this call"
 	}
 	key, what, again := "need_scope", any(ask), so.asked.Has(ask...)
@@ -125,7 +127,7 @@ func (l *login) stepUp(
 	return way.get(ctx, have.scopes.Union(ask), more.Proof)
 }
 
-// refused says why there is no further step-up.
+// refused explains why there is no further step-up.
 func refused(tool string, more *signin.NeedMore, so *stepUps) error {
 	const lists = "On the server: mcp-authd resource list, mcp-authd attempt list"
 	why := "it was asked for, and not granted"

@@ -46,14 +46,14 @@ func TestFirstScopes(t *testing.T) {
 	}
 }
 
-// TestClientOfTheOperator: CL-11 with --client-id nothing is registered.
+// TestClientOfTheOperator checks that login does not register a client with --client-id (CL-11).
 func TestClientOfTheOperator(t *testing.T) {
 	l, err := newLogin(std{in: strings.NewReader("the-secret\n"), out: io.Discard},
 		loginFlags{clientID: "ours", secretStdin: true}, "https://mcp.example.com/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var server signin.Server // which registers no clients
+	var server signin.Server // without a registration endpoint
 	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.Register(t.Context(), server, "http://127.0.0.1:1/callback")
 	}); err != nil {
@@ -64,9 +64,9 @@ func TestClientOfTheOperator(t *testing.T) {
 	}
 }
 
-// insatiable is an authorization server whose person approves everything at once, and an MCP
-// server to which no token is good enough; wants is what the n-th sign-in lacks: a scope, or with "=" the parameters
-// of a challenge for a proof of the person (RFC 9470).
+// insatiable returns an authorization server whose user approves everything at once, and an MCP
+// server that accepts no token. wants returns the missing part of the n-th sign-in: a scope, or,
+// after "=", the parameters of a challenge for authentication (RFC 9470).
 func insatiable(t *testing.T, wants func(n int) string) (base string, asked func() []url.Values) {
 	var mu sync.Mutex // guards queries
 	var queries []url.Values
@@ -109,7 +109,8 @@ func insatiable(t *testing.T, wants func(n int) string) (base string, asked func
 	return s.URL, asked
 }
 
-// signsIn has a login sign in to an MCP server that is never content, and returns what it was asked and how it ended.
+// signsIn runs a login to an MCP server that is never satisfied. It returns the requests and the
+// result.
 func signsIn(t *testing.T, wants func(n int) string) (asked []url.Values, steps string, err error) {
 	t.Helper()
 	base, queries := insatiable(t, wants)
@@ -192,8 +193,8 @@ func TestStepUps(t *testing.T) {
 	})
 }
 
-// TestLoopbackByDefault: RS-63 a local server is reached from this machine alone unless it is
-// told otherwise.
+// TestLoopbackByDefault checks that a local server is reachable only from this machine by default
+// (RS-63).
 func TestLoopbackByDefault(t *testing.T) {
 	c := config.Default(func(string) string { return "" })
 	s := std{in: strings.NewReader(""), out: io.Discard, err: io.Discard}

@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// anyPlatform is --workload without a value.
+// anyPlatform is the value of --workload without an argument.
 const anyPlatform = "any"
 
-// asWorkload finds the platform that says who this program is.
+// asWorkload finds the platform that identifies this program.
 func (l *login) asWorkload() (err error) {
 	if l.flags.device || l.flags.clientID != "" {
 		return errors.New("--workload signs in with no registration and no person: leave --device and --client-id out")
@@ -29,7 +29,7 @@ func (l *login) asWorkload() (err error) {
 	return nil
 }
 
-// byWorkload signs in as what the platform says that this program is.
+// byWorkload signs in with this program's identity from the platform.
 func (l *login) byWorkload(ctx context.Context) error {
 	get := func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error) {
 		if proof.Demands() {

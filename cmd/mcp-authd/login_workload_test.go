@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// platformServer is an MCP server behind a guard, and an authorization server that takes the
+// platformServer runs an MCP server behind a guard, and an authorization server that accepts the
 // assertions of one issuer.
 func platformServer(t *testing.T) string {
 	t.Helper()

@@ -1,5 +1,4 @@
-// Command mcp-authd is an OAuth 2.1 authorization server for the Model Context
-// Protocol.
+// Command mcp-authd is an OAuth 2.1 authorization server for the Model Context Protocol.
 package main
 
 import (
@@ -27,18 +26,18 @@ const (
 )
 
 func main() {
-	sandbox.Run() // this process is to become the program of an MCP server
+	sandbox.Run() // if this process becomes the program of an MCP server
 	becomeInit()
 	assembly.SettleMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends what does not end well, be it a read of a pipe without a writer
+	context.AfterFunc(ctx, stop) // a second signal kills a process that does not end, for example while it reads a pipe without a writer
 	hide()
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 
-// ends returns the signals that stop a command. SIGHUP, which a closing terminal sends, is one unless nohup
-// has it ignored.
+// ends returns the signals that stop a command. A closing terminal sends SIGHUP, which is ignored
+// under nohup.
 func ends() []os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -46,7 +45,7 @@ func ends() []os.Signal {
 	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
 
-// std is what a command touches of the world.
+// std is a command's access to the outside.
 type std struct {
 	in       io.Reader
 	out, err io.Writer
@@ -72,10 +71,10 @@ func run(ctx context.Context, args []string, s std) int {
 	return exitFailure
 }
 
-// errSilent ends a command with a failure that it has already told about.
+// errSilent ends a command with a failure that was already reported.
 var errSilent = errors.New("failed")
 
-// usageError is a wrong use of a command.
+// usageError is returned for wrong use of a command.
 type usageError struct {
 	error
 	command string
@@ -116,12 +115,12 @@ func newRootCommand(s std) *cobra.Command {
 	return root
 }
 
-// refuseUnknownHelp makes the help of a command that is not there a usage error, as the command is.
+// refuseUnknownHelp makes help for an unknown command a usage error.
 func refuseUnknownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil {
-		return // it is one of cobra's own, and so there
+		return // never, because cobra has just added it
 	}
 	help.Use, help.Run = "help [COMMAND]...", nil
 	help.RunE = func(_ *cobra.Command, args []string) error {
@@ -137,8 +136,8 @@ func refuseUnknownHelp(root *cobra.Command) {
 	}
 }
 
-// markUsageErrors makes wrong flags and arguments of every command usage errors, and
-// a command group without a subcommand show its help.
+// markUsageErrors turns wrong flags and arguments of every command into usage errors. It makes a
+// command group without a subcommand show its help.
 func markUsageErrors(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{explainFlag(c, err), c.CommandPath()}
@@ -159,7 +158,7 @@ func markUsageErrors(c *cobra.Command) {
 	}
 }
 
-// explainFlag finds the flags of a program among ours.
+// explainFlag finds a program's flags among ours.
 func explainFlag(c *cobra.Command, err error) error {
 	if args := c.Flags().Args(); c.Name() == "protect" && noURL(args) {
 		return explainNoURL(args, " ...")
@@ -167,7 +166,7 @@ func explainFlag(c *cobra.Command, err error) error {
 	return err
 }
 
-// explainArgs says what a command wants, in place of how many arguments it counted.
+// explainArgs describes the wanted arguments, instead of the number of given ones.
 func explainArgs(c *cobra.Command, args []string, err error) error {
 	_, want, _ := strings.Cut(c.Use, " ")
 	switch {
@@ -198,7 +197,7 @@ func subcommands(c *cobra.Command) (names []string) {
 	return names
 }
 
-// group is a command that only holds others.
+// group returns a command that only contains others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newManCommand is for those who package mcp-authd, and so in no list of commands.
+// newManCommand returns a command for package maintainers, which is in no list of commands.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIRECTORY", Short: "Write the manual pages, one for each command", Hidden: true,
@@ -20,8 +20,8 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// writeManuals writes the page of each command below c that helps lists. A page is the same, byte for
-// byte, each time: it tells of no date (DL-04).
+// writeManuals writes the page of each listed command below c. Pages are reproducible byte for
+// byte: they contain no date (DL-04).
 func writeManuals(dir string, c *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -34,7 +34,7 @@ func writeManuals(dir string, c *cobra.Command) error {
 	return nil
 }
 
-// shown are c and the commands below it that are not hidden.
+// shown returns c and the commands below it that are not hidden.
 func shown(c *cobra.Command) []*cobra.Command {
 	out := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
@@ -47,7 +47,7 @@ func shown(c *cobra.Command) []*cobra.Command {
 
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manual is the page of one command, in the macros of man(7).
+// manual returns the page of one command, in man(7) macros.
 func manual(c *cobra.Command) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, ".TH %s 1 \"\" mcp-authd \"mcp-authd manual\"\n", quoted(strings.ToUpper(manName(c))))
@@ -105,7 +105,7 @@ func options(b *bytes.Buffer, c *cobra.Command) {
 	})
 }
 
-// paragraphs writes text whose lines are broken for a terminal: what is indented stays as it is.
+// paragraphs writes text that is wrapped for a terminal. Indented lines stay as they are.
 func paragraphs(b *bytes.Buffer, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		switch line = strings.TrimRight(line, "\n"); {
@@ -119,8 +119,8 @@ func paragraphs(b *bytes.Buffer, text string) {
 	}
 }
 
-// roff escapes what groff would take for its own: backslashes, dashes that are to be copied, and a
-// dot or an apostrophe at the beginning of a line.
+// roff escapes characters with a meaning in groff: backslashes, dashes that users may copy, and a
+// dot or an apostrophe at the start of a line.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")
@@ -132,5 +132,5 @@ func roff(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// quoted is one argument of a macro.
+// quoted returns one argument of a macro.
 func quoted(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }

@@ -18,14 +18,14 @@ var (
 	fencedBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	inlineCode  = regexp.MustCompile("`([^`]+)`")
 	subcommand  = regexp.MustCompile(`^[a-z][a-z-]*(\|[a-z-]+)*$`)
-	// otherText matches what looks like a command and is none: lines of doctor, reasons in the audit log, and a
-	// name that a decision reserves.
+	// otherText matches text that looks like a command but is not: lines of doctor, reasons in the
+	// audit log, and a name that a decision reserves.
 	otherText = regexp.MustCompile(`^(trust (agents|ci|company|gitlab|pods)|(user|client) (deleted|disabled)|` +
 		`resource removed|config env)$`)
 )
 
-// TestManualNamesCommands: RU-13. Each command that a sentence of the manual names exists. The blocks of the
-// manual are checked by test/examples.
+// TestManualNamesCommands checks that each command named in a sentence of the manual exists
+// (RU-13). test/examples checks the blocks of the manual.
 func TestManualNamesCommands(t *testing.T) {
 	pages := []string{"../../README.md", "../../SECURITY.md"}
 	err := filepath.WalkDir("../../docs", func(path string, _ fs.DirEntry, err error) error {
@@ -69,7 +69,8 @@ func TestManualNamesCommands(t *testing.T) {
 	}
 }
 
-// namedCommand reports whether words are a command, and whether they look like one that does not exist.
+// namedCommand reports whether words are a command, and whether they look like one that does not
+// exist.
 func namedCommand(c *cobra.Command, words []string) (found, missing bool) {
 	whole := false
 	if len(words) > 0 && words[0] == "mcp-authd" {

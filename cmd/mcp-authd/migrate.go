@@ -11,8 +11,7 @@ func newMigrateCommand(s std) *cobra.Command {
 	return group("migrate", "Manage the database schema", newMigrateUp(s), newMigrateStatus(s))
 }
 
-// openUnmigrated opens the database without migrating it: that is what the commands here
-// are about.
+// openUnmigrated opens the database without migrating it, for the commands about migrations.
 func (s settings) openUnmigrated(ctx context.Context, std std, ready func(*app) error) (*app, migrating, error) {
 	a, err := s.load(std)
 	if err == nil {
@@ -61,7 +60,8 @@ func newMigrateUp(s std) *cobra.Command {
 	return c
 }
 
-// tellMigrated says that the database is up to date, but for migrations that wait, and for how long.
+// tellMigrated says that the database is up to date, except for migrations that wait, and how long
+// they wait.
 func (s std) tellMigrated(ctx context.Context, m migrating, asJSON bool) error {
 	all, err := m.MigrationStatus(ctx)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s std) tellMigrated(ctx context.Context, m migrating, asJSON bool) error {
 	return nil
 }
 
-// makeKeyFile sees to the secret key that a SQLite database is kept with: without it the
-// database that is about to be made would be one that has lost its key.
+// makeKeyFile ensures that the secret key of a SQLite database exists. Otherwise the new database
+// would look like one that has lost its key.
 func (a *app) makeKeyFile() error {
 	if a.config.Postgres() {
 		return nil

@@ -11,17 +11,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// misfit is a resource or scope that the configuration names and this server does not have. No
-// token is ever issued for it, and a rule about it protects nothing.
+// misfit is a configured resource or scope that this server does not have. No token is ever issued
+// for it, and a rule about it protects nothing.
 type misfit struct{ what, advice string }
 
-// misfits compares the configuration with what tokens can be issued for.
+// misfits compares the configuration with the resources and scopes that tokens can be issued for.
 type misfits struct {
 	known *policy.Catalogue
 	found []misfit
 }
 
-// misfits returns everything that the configuration names and is not among the resources.
+// misfits returns all configured names that are not among the resources.
 func (a *app) misfits(known []storage.Resource) ([]misfit, error) {
 	catalog, err := policy.NewCatalogue(known)
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *app) misfits(known []storage.Resource) ([]misfit, error) {
 	return m.found, nil
 }
 
-// listOf is what a rule about one resource names: nothing when it is about all.
+// listOf returns the resource of a rule as a list, empty if the rule is about all resources.
 func listOf(resource string) []string {
 	if resource == "" {
 		return nil
@@ -61,8 +61,8 @@ func (m *misfits) add(advice, what string, args ...any) {
 	m.found = append(m.found, misfit{fmt.Sprintf(what, args...), advice})
 }
 
-// compare looks at what one entry names: resources, and scopes of theirs, or of any resource
-// when it names none.
+// compare checks the resources of one entry, and its scopes. Without resources, a scope may belong
+// to any of them.
 func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 	unknown := m.known.Unknown(resources)
 	for _, uri := range unknown {
@@ -70,7 +70,7 @@ func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 			"%s: %s is not a resource of this server, which has %s", key, uri, orNothing(resourceURIs(m.known)))
 	}
 	if len(unknown) > 0 {
-		return // its scopes are not known either
+		return // so its scopes are unknown
 	}
 	offered := m.known.Offered(resources)
 	for _, scope := range scopes.Without(policy.OwnScopes) {
@@ -81,15 +81,15 @@ func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 	}
 }
 
-// alias looks at the resource that a rule is about. Rules go by the resource at all of its URLs, so that
-// no alias is a way past them, and one that names an alias holds for none.
+// alias checks the resource of a rule. A rule applies to all URLs of a resource, so that no alias
+// bypasses it. A rule that names an alias applies to nothing.
 func (m *misfits) alias(key, uri string) {
 	if r, ok := m.known.Lookup(policy.Canonical(uri)); ok && r.AliasOf != "" {
 		m.add("name the resource, which has its rules at every alias", "%s: %s is an alias of %s", key, uri, r.AliasOf)
 	}
 }
 
-// broker looks at the provider whose tokens an upstream is to get.
+// broker checks the provider whose tokens an upstream gets.
 func (m *misfits) broker(key string, c *config.Loaded, r *config.Resource) {
 	id := r.Upstream.Broker.Provider
 	if id == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// storeCommand completes a command that works on an installation: it adds the flags that
-// find it, opens it, and closes it afterwards. It makes none.
+// storeCommand completes a command on an installation. It adds the flags that select the
+// installation, opens it, and closes it afterwards. It never creates one.
 func storeCommand(
 	s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error,
 ) *cobra.Command {
@@ -52,7 +52,7 @@ func commandOn(
 	return c
 }
 
-// byOperator has what a command does recorded as the operator's, in the log of the server.
+// byOperator records a command's actions as the operator's, in the log of the server.
 func (a *app) byOperator(c *cobra.Command) {
 	c.SetContext(audit.Within(c.Context(), audit.NewRequest(slog.String("by", "operator"))))
 	if a.store != nil {
@@ -62,7 +62,7 @@ func (a *app) byOperator(c *cobra.Command) {
 
 const pageSize = 500
 
-// pages reads a list to its end, a page at a time.
+// pages reads a whole list, page by page.
 func pages[T any](next func(after string) (page []T, last string, err error)) ([]T, error) {
 	var all []T
 	for after := ""; ; {
@@ -89,7 +89,7 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
-// flags are those that several add.
+// flags combines several functions that add flags.
 func flags(add ...func(*cobra.Command)) func(*cobra.Command) {
 	return func(c *cobra.Command) {
 		for _, each := range add {
@@ -98,14 +98,14 @@ func flags(add ...func(*cobra.Command)) func(*cobra.Command) {
 	}
 }
 
-// answering is what a command that changes something prints: what the operation answers, or a line.
+// answering selects the output of a changing command: the operation's output as JSON, or a line.
 type answering struct{ json bool }
 
 func (a *answering) add(c *cobra.Command) {
 	c.Flags().BoolVar(&a.json, "json", false, "print what is answered as JSON")
 }
 
-// print prints the answer as JSON where that is asked for, or else a line that says what was done.
+// print prints the output as JSON if requested, or else a line about the change.
 func (a answering) print(s std, answer any, line string, args ...any) error {
 	if a.json {
 		return printJSON(s.out, answer)
@@ -124,13 +124,13 @@ func printJSONLine(w io.Writer, v any) error {
 	return err
 }
 
-// escapingWriter writes JSON as escaped returns it.
+// escapingWriter writes JSON through escaped.
 type escapingWriter struct{ io.Writer }
 
 // Write implements io.Writer.
 func (w escapingWriter) Write(b []byte) (int, error) {
 	if !bytes.ContainsFunc(b, func(r rune) bool { return r > '~' }) {
-		return w.Writer.Write(b) // most lines
+		return w.Writer.Write(b) // the usual case
 	}
 	if _, err := io.WriteString(w.Writer, escaped(string(b))); err != nil {
 		return 0, err
@@ -138,8 +138,8 @@ func (w escapingWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// escaped is JSON in which nothing stands that a terminal might take for commands: what is not printable
-// is in strings, and the encoder leaves it there beyond ASCII.
+// escaped returns JSON without characters that a terminal might interpret. Unprintable characters
+// occur only in strings, where the encoder leaves those beyond ASCII.
 func escaped(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -156,7 +156,7 @@ func escaped(text string) string {
 	return out.String()
 }
 
-// printFields prints names and values, one a line; what is empty is left out.
+// printFields prints names and values, one per line. It omits empty values.
 func printFields(w io.Writer, namesAndValues ...string) {
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
 		if v := printable(namesAndValues[i+1]); v != "" {

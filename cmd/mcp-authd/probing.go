@@ -7,12 +7,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 )
 
-// probeAgent is the User-Agent of the commands doctor and check. It names them in the log and hides nothing: anyone
-// can send it.
+// probeAgent is the User-Agent of the commands doctor and check. It only labels their requests in
+// the log, because anyone can send it.
 const probeAgent = "mcp-authd-probe"
 
-// probing names the command in the requests it sends. With a prober it also signs them, so that a server of the same
-// installation does not record them as attempts.
+// probing labels the requests of a command. With a prober it also signs them, so that a server of
+// the same installation does not record them as attempts.
 type probing struct {
 	http.RoundTripper
 	prober func() *attempt.Prober
@@ -40,8 +40,9 @@ func (a *app) prober() *attempt.Prober {
 	return p
 }
 
-// localProber returns the prober of the installation on this machine, or nil if there is no key or, without flags, if
-// it cannot be read: check also tests servers elsewhere. With flags, errors in the configuration or key are returned.
+// localProber returns the prober of the installation on this machine. It returns nil without a key.
+// Without flags, it also returns nil if the key cannot be read, because check can test other
+// servers. With flags, it returns errors in the configuration or key.
 func (w settings) localProber(s std) (*attempt.Prober, error) {
 	s.err = io.Discard
 	a, err := w.load(s)

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// scriptProgramKey makes a key for a program of a person, and sets $KEY to its client and $GRANT to
-// its grant: programkey DATABASE PERSON NAME.
+// scriptProgramKey implements programkey DATABASE PERSON NAME: it creates an API key of a user, and
+// sets $KEY to its client and $GRANT to its grant.
 func scriptProgramKey(ts *testscript.TestScript, _ bool, args []string) {
 	ctx, now := context.Background(), time.Now()
 	s, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Options{})

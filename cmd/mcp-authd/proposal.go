@@ -42,12 +42,12 @@ func newProposalList(s std) *cobra.Command {
 		})
 }
 
-// nameOfParty is who proposed or decided something, by name and id.
+// nameOfParty returns who proposed or decided something, by name and ID.
 func nameOfParty(p admin.Party) string {
 	return nameAndID(cmp.Or(p.User, p.ClientName), cmp.Or(p.UserID, p.Client))
 }
 
-// nameAndID returns both where both are known: another account or client can have the name by now.
+// nameAndID returns both if known, because another account or client may have the name now.
 func nameAndID(name, id string) string {
 	switch {
 	case name == "":
@@ -58,7 +58,7 @@ func nameAndID(name, id string) string {
 	return name + " (" + id + ")"
 }
 
-// proposalCommand is a command on one proposal, which prints it as it then is.
+// proposalCommand returns a command on one proposal. It prints the resulting proposal.
 func proposalCommand(
 	s std, o admin.Verb, do func(*cobra.Command, admin.Caller, admin.ProposalID) (any, admin.Proposal, error),
 ) *cobra.Command {
@@ -93,7 +93,7 @@ func newProposalDecline(s std) *cobra.Command {
 	return proposalCommand(s, admin.ProposalDecline, bare(admin.ProposalDecline))
 }
 
-// bare is an operation whose output is the proposal.
+// bare wraps an operation whose output is the proposal.
 func bare(
 	o admin.Operation[admin.ProposalID, admin.Proposal],
 ) func(*cobra.Command, admin.Caller, admin.ProposalID) (any, admin.Proposal, error) {

@@ -23,7 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// protection is what protect was told.
+// protection holds the flags and arguments of protect.
 type protection struct {
 	listen, url, path, name, data, user string
 	runAs, dpop, sandbox                string
@@ -34,7 +34,7 @@ type protection struct {
 	command                             bool
 }
 
-// protected is the line that protect --json prints when it can be used.
+// protected is the output of protect --json, printed once it is ready.
 type protected struct {
 	Issuer   string `json:"issuer"`
 	MCPURL   string `json:"mcp_url"`
@@ -104,7 +104,7 @@ func newProtectCommand(s std) *cobra.Command {
 	return c
 }
 
-// checkFlags refuses what means nothing, or would be of no effect: an operator may rely on it.
+// checkFlags refuses meaningless flags, and flags without effect, because users might rely on them.
 func (p *protection) checkFlags() error {
 	switch {
 	case !slices.Contains([]string{"", "optional", "required"}, p.dpop):
@@ -165,15 +165,15 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err := p.print(s, ready, away, &a.config.Resources[0], a.reach(&a.config.Resources[0].Upstream)); err != nil {
 		return err
 	}
-	// There is one listener, so it tells of the MCP server as well.
+	// There is one listener, so its readiness includes the MCP server.
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /readyz", server.Readyz)
 	mux.Handle("/", server.Handler())
 	return server.Serve(ctx, authserver.Site{Listener: l, Handler: mux, GetCertificate: cert})
 }
 
-// app is the configuration: the environment counts, as for serve, but no file, and what
-// the command line says is fixed.
+// app returns the configuration. It reads the environment, like serve, but no file, and fixes the
+// settings from the command line.
 func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	l, err := config.Load(config.Source{File: os.DevNull, Environ: s.environ})
 	if err != nil {
@@ -216,7 +216,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	} else {
 		u.URL = p.upstream[0]
 	}
-	l.Resources, l.File = []config.Resource{own}, "protect" // what an error is about: no file was read
+	l.Resources, l.File = []config.Resource{own}, "protect" // the source in error messages, because no file was read
 	if p.user != "" {
 		printedPassword(l)
 	}
@@ -225,7 +225,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	return a, a.ready()
 }
 
-// issuer is where clients find us. Only on loopback can it be guessed.
+// issuer returns our issuer. It can be guessed only on loopback.
 func (p *protection) issuer(addr net.Addr) (string, error) {
 	if !strings.HasPrefix(p.path, "/") {
 		return "", fmt.Errorf("--path %q does not begin with a slash", p.path)
@@ -264,7 +264,7 @@ func (p *protection) toolRules() (out []config.ToolRule, err error) {
 	return out, nil
 }
 
-// people makes the first account, or the link to make it.
+// people creates the first account, or the link to create it.
 func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) (out protected, err error) {
 	out = protected{Issuer: as.Issuer(), MCPURL: a.config.Resources[0].URI}
 	if p.user != "" {
@@ -272,7 +272,7 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 		_, err = as.Users().Create(ctx, p.user, password, true)
 		switch {
 		case errors.Is(err, users.ErrExists):
-			out.Username = p.user // with the password that was printed then
+			out.Username = p.user // with the password printed at that time
 			return out, nil
 		case err != nil:
 			return out, err
@@ -290,7 +290,7 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 const canReadKey = "WARNING: this program can read the server's key, and with it act as anyone here. " +
 	"To prevent it: --sandbox strict (or network), or as root --run-as USER."
 
-// print says what is there, and first what the program could do to it.
+// print prints the addresses, after a warning about the program's access, if any.
 func (p *protection) print(s std, r protected, away error, resource *config.Resource, reach []string) error {
 	if p.json {
 		return json.NewEncoder(s.out).Encode(r)
@@ -343,7 +343,7 @@ func (p *protection) dataDir(s std) string {
 	}
 	l, err := config.Load(config.Source{File: os.DevNull, Environ: s.environ})
 	if err != nil {
-		return "DIR" // it was read a moment ago
+		return "DIR" // it was read just before
 	}
 	return filepath.Join(l.DataDir, "protect")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
-// fromFiles replaces "@FILE" among the values of a flag by the lines of the file: what is
-// on a command line, every user of the machine can read.
+// fromFiles replaces "@FILE" among the values of a flag with the lines of the file, because every
+// user of the machine can read command lines.
 func fromFiles(flag string, values []string) ([]string, error) {
 	var out []string
 	for _, v := range values {
@@ -32,7 +32,7 @@ func fromFiles(flag string, values []string) ([]string, error) {
 	return out, nil
 }
 
-// fromEnvironment gives names without a value the value that they have here.
+// fromEnvironment adds the values from this environment to names without a value.
 func fromEnvironment(values, environ []string) ([]string, error) {
 	var out []string
 	for _, v := range values {
@@ -49,10 +49,10 @@ func fromEnvironment(values, environ []string) ([]string, error) {
 	return out, nil
 }
 
-// secretName is what names of secrets mostly contain.
+// secretName matches words that are usual in names of secrets.
 var secretName = regexp.MustCompile(`(?i)auth|key|token|secret|passw|credential|cookie|session`)
 
-// exposed are the warnings about secrets on the command line.
+// exposed returns warnings about secrets on the command line.
 func (p *protection) exposed() (out []string) {
 	for _, f := range []struct {
 		flag, separator, advice string
@@ -76,7 +76,7 @@ func (p *protection) exposed() (out []string) {
 	return out
 }
 
-// secrets puts headers and environment into the configuration of the upstream.
+// secrets adds headers and environment to the configuration of the upstream.
 func (p *protection) secrets(u *config.Upstream, environ []string) error {
 	headers, err := fromFiles("--header", p.headers)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 )
 
-// RU-09: protect says on its first line that the program can read the server's key, and how to prevent it.
+// TestProtectTellsOfReachFirst checks that protect says on its first line that the program can read
+// the server's key, and how to prevent it (RU-09).
 func TestProtectTellsOfReachFirst(t *testing.T) {
 	for _, reach := range [][]string{nil, {"/data/secret.key"}} {
 		var out bytes.Buffer

@@ -16,11 +16,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// trying is how long protect waits for a program, which npx may have to fetch first.
+// trying is how long protect waits for a program, which npx may have to download first.
 const trying = time.Minute
 
-// try looks whether the MCP server answers, before anything is made or promised, and names
-// it. What may pass by itself is returned as away.
+// try checks that the MCP server responds, before anything is created or announced, and names it. A
+// failure that may be temporary is returned as away.
 func (p *protection) try(ctx context.Context, a *app) (away, err error) {
 	r := &a.config.Resources[0]
 	server, err := a.parts().Backend(r, gateway.Config{})
@@ -45,8 +45,7 @@ func (p *protection) try(ctx context.Context, a *app) (away, err error) {
 
 const maxName = 80 // bytes
 
-// called is what people are shown: what the MCP server calls itself, or else what its
-// program is called.
+// called returns the name shown to users: the MCP server's own name, or else its program's name.
 func (p *protection) called(name string, r *config.Resource) string {
 	name = strings.TrimSpace(printable(name))
 	if name == "" && p.command {
@@ -58,7 +57,7 @@ func (p *protection) called(name string, r *config.Resource) string {
 	return name
 }
 
-// packageName is what a command runs: of npx and its like, the package.
+// packageName returns the program of a command: for npx and similar, the package.
 func packageName(command []string) string {
 	program := path.Base(command[0])
 	if slices.Contains([]string{"npx", "bunx", "uvx", "pnpx", "pipx", "pnpm", "yarn"}, program) {
@@ -71,7 +70,7 @@ func packageName(command []string) string {
 	return program
 }
 
-// noURL reports whether the argument of protect is the beginning of a command.
+// noURL reports whether the argument of protect is the start of a command.
 func noURL(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -85,7 +84,7 @@ func explainNoURL(args []string, more string) error {
 		args[0], strings.Join(args, " "), more)
 }
 
-// policy says who may do what.
+// policy prints which scopes calls need.
 func (p *protection) policy(out io.Writer, r *config.Resource) {
 	label := "policy"
 	line := func(what string, scopes []string) {

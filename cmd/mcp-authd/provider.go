@@ -33,7 +33,7 @@ func newProviderList(s std) *cobra.Command {
 		})
 }
 
-// stateOfProvider is what a server has seen of it, "" for nothing bad.
+// stateOfProvider returns the problems that a server has observed, or "".
 func stateOfProvider(p admin.Provider) string {
 	switch {
 	case p.Resting:
@@ -83,7 +83,7 @@ func printProvider(s std, p admin.ProviderDetails) {
 	}
 }
 
-// readAt is when something of a provider was read, "" where it was not.
+// readAt formats a time, or returns "" for the zero time.
 func readAt(t time.Time) string {
 	if t.IsZero() {
 		return ""

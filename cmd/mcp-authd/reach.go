@@ -10,21 +10,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 )
 
-// walls are commands that keep what they run away from us, or run it as another user.
+// walls lists commands that isolate their program from us, or run it as another user.
 var walls = []string{
 	"bwrap", "docker", "podman", "nerdctl", "firejail", "nsjail", "systemd-run", "runuser", "setpriv", "sudo", "su",
 	"doas",
 }
 
-// reach is what of this installation's secrets the program of an MCP server could read.
-// The secret key is the key to every account (SP-22, SP-24).
+// reach returns the secrets of this installation that the program of an MCP server could read. The
+// secret key gives access to every account (SP-22, SP-24).
 func (a *app) reach(u *config.Upstream) []string {
 	if len(u.Command) == 0 || slices.Contains(walls, filepath.Base(u.Command[0])) {
 		return nil
 	}
 	account, err := stdio.LookUp(u.User)
 	if err != nil {
-		return nil // it does not run
+		return nil // it cannot run
 	}
 	files := []string{a.keyPath()}
 	for what, path := range a.config.SecretFiles() {
@@ -44,7 +44,7 @@ func (a *app) reach(u *config.Upstream) []string {
 		}
 	}
 	if inside.Keeps("/proc/1/environ") {
-		return out // nor is it let at other processes
+		return out // it cannot access other processes either
 	}
 	if !hidden(int(account.UID)) {
 		out = append(out, "this process")
@@ -52,7 +52,7 @@ func (a *app) reach(u *config.Upstream) []string {
 	return out
 }
 
-// reachText says so to the operator.
+// reachText describes them to the administrator.
 func reachText(r *config.Resource, reach []string) (what, advice string) {
 	return fmt.Sprintf(
 			"the program of %s can read %s: its author, or a package that it installs, could act as any person here",

@@ -14,7 +14,7 @@ import (
 
 var updateReference = flag.Bool("update", false, "write docs/reference/commands.md")
 
-// TestReference: DL-05: the page about commands is that of the commands.
+// TestReference checks the page about commands against the commands (DL-05).
 func TestReference(t *testing.T) {
 	const refresh = "go test ./cmd/mcp-authd -run TestReference"
 	var b strings.Builder
@@ -65,7 +65,8 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// paragraphsOf is a text whose lines are broken for a terminal, as prose; what is indented stays as it is.
+// paragraphsOf converts text that is wrapped for a terminal to prose. Indented lines stay as they
+// are.
 func paragraphsOf(text string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -84,7 +85,7 @@ func paragraphsOf(text string) string {
 	return b.String()
 }
 
-// indented is a block of text as it is printed.
+// indented returns a block of text as printed.
 func indented(text string) string {
 	text = strings.Trim(text, "\n")
 	least := len(text)
@@ -104,12 +105,13 @@ func indented(text string) string {
 	return b.String()
 }
 
-// markdownText is text that Markdown shows as it is.
+// markdownText escapes text for Markdown.
 func markdownText(text string) string {
 	return strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "[", `\[`).Replace(text)
 }
 
-// TestExamples: DL-05: each command has an example, and what the examples call is there, with its flags.
+// TestExamples checks that each command has an example, and that the commands and flags in examples
+// exist (DL-05).
 func TestExamples(t *testing.T) {
 	root := newRootCommand(std{})
 	examples := 0
@@ -140,7 +142,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// wrongExample returns what a line of an example calls and is not there.
+// wrongExample returns the unknown names in a line of an example.
 func wrongExample(root *cobra.Command, line string) (bad []string) {
 	_, call, ours := strings.Cut(line, "mcp-authd ")
 	if !ours {
@@ -154,7 +156,7 @@ func wrongExample(root *cobra.Command, line string) (bad []string) {
 	}
 	for _, word := range words {
 		if word == "--" {
-			break // what follows is for a program
+			break // the rest is for a program
 		}
 		name, isFlag := strings.CutPrefix(word, "--")
 		name, _, _ = strings.Cut(name, "=")

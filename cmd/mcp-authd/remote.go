@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// The variables of the environment that say which server carries a command out, and as whom.
+// Environment variables that name the server that runs a command, and the credentials.
 const (
 	envRemote       = "MCP_AUTHD_REMOTE"
 	envToken        = "MCP_AUTHD_TOKEN"
@@ -21,8 +21,8 @@ const (
 	envClientSecret = "MCP_AUTHD_CLIENT_SECRET"
 )
 
-// elsewhere lets a command be carried out by another server, which --remote or the environment names.
-// Flags that find an installation on this machine go before the environment.
+// elsewhere lets another server run a command. --remote or the environment names the server. Flags
+// that select a local installation take precedence over the environment.
 func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, []string) error) {
 	var server string
 	var person signInFlags
@@ -46,8 +46,8 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 	}
 }
 
-// remote is the server at an issuer: as the environment has credentials, or else as the person who is
-// signed in there.
+// remote returns the server at an issuer. It uses the credentials in the environment, or else the
+// user who is signed in there.
 func remote(ctx context.Context, s std, issuer string, person signInFlags) (admin.Caller, error) {
 	environ := s.environ
 	c := api.Credentials{ClientID: lookup(environ, envClientID)}
@@ -72,8 +72,8 @@ func remote(ctx context.Context, s std, issuer string, person signInFlags) (admi
 	return by, nil
 }
 
-// lookupSecret is lookup of a variable whose value may also be in the file that the one with _FILE names,
-// which is refused where a master key would be.
+// lookupSecret is lookup for a variable whose value may also be in the file named by the variable
+// with _FILE. It refuses a file with permissions that are unsafe for a master key.
 func lookupSecret(environ []string, name string) (string, error) {
 	file := lookup(environ, name+"_FILE")
 	if v := lookup(environ, name); v != "" || file == "" {

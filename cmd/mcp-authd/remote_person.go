@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// signInFlags say how a person signs in at the server of --remote.
+// signInFlags say how a user signs in at the server of --remote.
 type signInFlags struct{ device, noBrowser bool }
 
 func (f *signInFlags) add(c *cobra.Command) {
@@ -28,10 +28,11 @@ func (f *signInFlags) add(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("device", "no-browser")
 }
 
-// answerWithin is how long a server may take to begin an answer.
+// answerWithin is how long a server may take to start a response.
 const answerWithin = time.Minute
 
-// session is the person who is signed in at the server of an issuer, or signs in where they can be asked.
+// session returns the user's session at the server of an issuer, or lets the user sign in if
+// possible.
 func (f signInFlags) session(s std, issuer string) (*signin.Session, error) {
 	root, err := api.Root(issuer)
 	if err != nil {
@@ -62,7 +63,7 @@ func (f signInFlags) session(s std, issuer string) (*signin.Session, error) {
 var errNobody = errors.New("sign in at a terminal first, or with --device or --no-browser; programs set $" +
 	envToken + ", or $" + envClientID + " and $" + envClientSecret + " (see docs/api.md)")
 
-// ready reports that there is no person: a script, which has no terminal, is not kept waiting.
+// ready returns an error for a script without a terminal, which should not wait for a sign-in.
 func (f signInFlags) ready(s std) error {
 	in, ok := s.in.(*os.File)
 	if !f.device && !f.noBrowser && (!ok || !term.IsTerminal(int(in.Fd()))) {
@@ -71,7 +72,7 @@ func (f signInFlags) ready(s std) error {
 	return nil
 }
 
-// ask shows the person what to do.
+// ask shows the instructions for sign-in.
 func (f signInFlags) ask(ctx context.Context, s std, p signin.Prompt) {
 	if p.URL == "" {
 		fmt.Fprintf(s.err, "Sign in: open %s on any device and type the code %s (good for %s)\n",

@@ -36,10 +36,10 @@ type resourceFlags struct {
 	json    bool
 }
 
-// scopeMarks say what people must know of scopes.
+// scopeMarks holds the marks of scopes that users see.
 type scopeMarks struct {
 	access              map[string]string
-	first, everyCall    []string // default, every_call
+	first, everyCall    []string // the marks default and every_call
 	required, dangerous []string
 	acr, maxAge         map[string]string
 }
@@ -48,7 +48,7 @@ func (m *scopeMarks) given() bool {
 	return len(m.access)+len(m.first)+len(m.everyCall)+len(m.required)+len(m.dangerous)+len(m.acr)+len(m.maxAge) > 0
 }
 
-// differ reports whether the scopes of a resource are not marked like that.
+// differ reports whether the scopes of a resource have other marks.
 func (m *scopeMarks) differ(r storage.Resource) bool {
 	marked := r
 	return m.put(&marked) != nil || !reflect.DeepEqual(marked.Scopes, slices.Clone(r.Scopes))
@@ -168,7 +168,7 @@ func newResourceAdd(s std) *cobra.Command {
 		})
 }
 
-// remark says what may surprise: another spelling, and tokens that travel in clear.
+// remark prints surprising facts: a changed spelling, and tokens without encryption.
 func (f *resourceFlags) remark(s std, raw string, r storage.Resource) {
 	if raw != r.URI {
 		fmt.Fprintf(s.err, "mcp-authd: %s is kept as %s\n", printable(raw), r.URI)
@@ -178,8 +178,8 @@ func (f *resourceFlags) remark(s std, raw string, r storage.Resource) {
 	}
 }
 
-// alreadyThere leaves the resource as it is, which is an error only if something else
-// was asked for.
+// alreadyThere leaves an existing resource as it is. It returns an error only if the flags ask for
+// other values.
 func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there admin.Resource, wanted storage.Resource) error {
 	change := "change it with: mcp-authd resource set " + there.URI
 	if there.Config {
@@ -204,7 +204,7 @@ func (f *resourceFlags) done(s std, what string, r admin.Resource) error {
 	return err
 }
 
-// resources returns those of the configuration and of the store.
+// resources returns the resources of the configuration and of the store.
 func (a *app) resources(ctx context.Context) ([]storage.Resource, error) {
 	return (&admin.Service{Store: a.store, Config: a.config}).Resources(ctx)
 }
@@ -282,7 +282,7 @@ func newResourceRemove(s std) *cobra.Command {
 			what := fmt.Sprintf("This removes the MCP server %s%s, with %s.", r.URI, withAliases(r.Resource), ends)
 			err = sure.ask(s, what)
 		}
-		if err != nil && !errors.Is(err, admin.ErrNotFound) { // the operation says what became of one that is gone
+		if err != nil && !errors.Is(err, admin.ErrNotFound) { // the operation reports a missing resource
 			return err
 		}
 		removed, err := admin.ResourceRemove.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})

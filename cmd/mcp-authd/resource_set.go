@@ -44,7 +44,7 @@ func newResourceShow(s std) *cobra.Command {
 		})
 }
 
-// marksOf is what people must know of a scope, in brackets.
+// marksOf returns the marks of a scope, in brackets.
 func marksOf(sc storage.ScopeText) string {
 	var marks []string
 	for _, m := range []struct {
@@ -71,7 +71,7 @@ func marksOf(sc storage.ScopeText) string {
 }
 
 func textOf(a storage.Age) string {
-	text, _ := a.MarshalText() // there is no error
+	text, _ := a.MarshalText() // never fails
 	return string(text)
 }
 
@@ -120,7 +120,7 @@ func newResourceSet(s std) *cobra.Command {
 	return c
 }
 
-// change is what the flags change of a resource. Marks are put on the scopes that there are.
+// change returns the changes of a resource from the flags. Marks apply to its existing scopes.
 func (f *resourceFlags) change(c *cobra.Command, url string, r storage.Resource) (admin.ResourceChange, error) {
 	in := admin.ResourceChange{URI: url, Name: f.name, DPoP: f.dpop}
 	given, err := newResource(r.URI, f.name, f.scopes)
@@ -145,7 +145,7 @@ func (f *resourceFlags) change(c *cobra.Command, url string, r storage.Resource)
 	return in, err
 }
 
-// askForAliases asks before aliases go, with which grants end.
+// askForAliases asks before removing aliases, and names the grants that end.
 func askForAliases(
 	ctx context.Context, by admin.Caller, s std, sure confirmation, before, after []string,
 ) error {
@@ -160,7 +160,7 @@ func askForAliases(
 	return sure.ask(s, fmt.Sprintf("This removes %s, with %s.", strings.Join(gone, ", "), ends))
 }
 
-// grantsAt says how many live grants of how many people there are for any of the URLs.
+// grantsAt describes the number of live grants and users for any of the URLs.
 func grantsAt(ctx context.Context, by admin.Caller, urls []string) (string, error) {
 	var some []string
 	for _, url := range urls {
@@ -175,14 +175,14 @@ func grantsAt(ctx context.Context, by admin.Caller, urls []string) (string, erro
 	switch len(some) {
 	case 0:
 		return ofPeople(admin.GrantCount{}), nil
-	case 1: // for which URL is plain, or of no interest
+	case 1: // the URL is obvious or irrelevant
 		text, _, _ := strings.Cut(some[0], " for ")
 		return text, nil
 	}
 	return strings.Join(some, ", and "), nil
 }
 
-// aliasesOf are the aliases that the flags give a resource.
+// aliasesOf returns the aliases from the flags.
 func (f *resourceFlags) aliasesOf(uri string) ([]string, error) {
 	given := slices.DeleteFunc(slices.Clone(f.aliases), func(a string) bool { return a == "" })
 	return oauth.CanonicalAliases(uri, given)
@@ -192,7 +192,7 @@ func sameAliases(a, b storage.Resource) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a.Aliases)), slices.Sorted(slices.Values(b.Aliases)))
 }
 
-// withAliases is what a sentence says about the aliases of a resource, behind its name.
+// withAliases returns text about the aliases of a resource, to follow its name.
 func withAliases(r storage.Resource) string {
 	if len(r.Aliases) == 0 {
 		return ""

@@ -17,15 +17,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// restorable is what restore --json prints.
+// restorable is the output of restore --json.
 type restorable struct {
 	File         string    `json:"file"`
 	WrittenAt    time.Time `json:"written_at"`
-	Migration    int       `json:"migration"` // the last one that the copy has
+	Migration    int       `json:"migration"` // the last migration in the copy
 	People       int       `json:"people"`
 	Applications int       `json:"applications"`
 	Restored     bool      `json:"restored"`
-	Kept         string    `json:"kept,omitempty"` // where the previous database is
+	Kept         string    `json:"kept,omitempty"` // the path of the previous database
 }
 
 var errRestoreStopped = errors.New("nothing was restored: it was stopped before its end; start it again")
@@ -109,7 +109,8 @@ func (r restorable) print(s std, path string) error {
 	return err
 }
 
-// noServer returns an error while a server has the database open: it would overwrite what is put in its place.
+// noServer returns an error while a server has the database open, because the server would
+// overwrite the restored one.
 func (a *app) noServer() error {
 	processes, err := sqlite.Servers(a.config.SQLitePath())
 	if err == nil && len(processes) > 0 {
@@ -118,13 +119,13 @@ func (a *app) noServer() error {
 	return a.explainDirectory(err)
 }
 
-// noRoomToTry is not the fault of the backup.
+// noRoomToTry returns an error that is not about the backup.
 func noRoomToTry(err error) error {
 	return fmt.Errorf("it was not tried, which takes as much room as it has, in %s: %s; set TMPDIR to a directory with room",
 		os.TempDir(), oneLine(err))
 }
 
-// tryBackup brings a copy of the backup to this version, and looks at what is in it.
+// tryBackup migrates a copy of the backup to this version, and examines its contents.
 func (a *app) tryBackup(ctx context.Context, file string) (r restorable, err error) {
 	info, err := os.Stat(file)
 	switch {

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mcp-authd": main})
 }
 
-// TestScripts runs commands as people type them: testdata/script/*.txtar. It uses the program as it is
-// released, because with the race detector each start takes ten times as long.
+// TestScripts runs commands as users type them: testdata/script/*.txtar. It uses the released
+// program, because starts take ten times as long with the race detector.
 func TestScripts(t *testing.T) {
 	upstream, bin := fakeidp.Start(t), t.TempDir()
 	if err := os.Symlink(program.Authd(t), filepath.Join(bin, "mcp-authd")); err != nil {
@@ -55,12 +55,12 @@ func TestScripts(t *testing.T) {
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,
 			"active": scriptActive, "way": scriptWay, "seen": scriptSeen, "programkey": scriptProgramKey,
-			// half FILE NEW: NEW is the first half of FILE.
+			// half FILE NEW writes the first half of FILE to NEW.
 			"half": func(ts *testscript.TestScript, _ bool, args []string) {
 				b := ts.ReadFile(args[0])
 				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(b[:len(b)/2]), 0o600))
 			},
-			// exits CODE COMMAND...: the command ends with just this code.
+			// exits CODE COMMAND... runs a command that must end with this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder
 				var environ []string

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// resealed says what was sealed again under the present master key.
+// resealed counts the data encrypted again with the current master key.
 type resealed struct {
 	SigningKeys        int  `json:"signing_keys"`
 	ProviderSessions   int  `json:"provider_sessions"`
@@ -50,7 +50,8 @@ func newSecretCommand(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// The signing keys come last: with them the database says that it belongs to the new key.
+		// The signing keys come last: with them, the database records that it belongs to the new
+		// key.
 		sessions, err := d.Reseal(c.Context())
 		if err != nil {
 			return err
@@ -84,7 +85,7 @@ func newSecretCommand(s std) *cobra.Command {
 	return group("secret", "Change the master key", rotate)
 }
 
-// resealCertificates seals what is kept of certificates that came by ACME again under the present master key.
+// resealCertificates encrypts certificates from ACME again with the current master key.
 func (a *app) resealCertificates(ctx context.Context) (int, error) {
 	ring, err := secrets.NewRing(a.keys...)
 	if err != nil {

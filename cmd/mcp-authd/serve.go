@@ -37,7 +37,7 @@ func newServeCommand(s std) *cobra.Command {
 			}
 			err = a.serve(c.Context())
 			if c.Context().Err() != nil && errors.Is(err, context.Canceled) {
-				err = nil // the operator stopped it while it started
+				err = nil // it was stopped during the start
 			}
 			return errors.Join(err, a.Close())
 		},
@@ -65,7 +65,7 @@ func (a *app) serve(ctx context.Context) error {
 	defer server.Close()
 	a.audit = server.Audit()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // a program that is being tried ends first: Close waits for it
+	defer cancel() // ends a program that is being tried first, because Close waits for it
 	if err := a.endRemovedTrust(ctx); err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func (a *app) serve(ctx context.Context) error {
 	return server.Serve(ctx, sites...)
 }
 
-// warnOfIssuer warns that clients cannot find a server with the default issuer that listens
-// somewhere else.
+// warnOfIssuer warns if a server with the default issuer listens elsewhere, where clients cannot
+// find it.
 func (a *app) warnOfIssuer() {
 	_, port, err := net.SplitHostPort(a.config.Listen)
 	if u, urlErr := url.Parse(a.config.Issuer); err == nil && urlErr == nil && a.config.IsDefault("issuer") &&
@@ -125,7 +125,7 @@ func (a *app) warnOfIssuer() {
 	}
 }
 
-// warnOfReach tells of it at the start, when the files are there.
+// warnOfReach warns at start, when the files exist.
 func (a *app) warnOfReach() {
 	for i := range a.config.Resources {
 		r := &a.config.Resources[i]
@@ -136,7 +136,7 @@ func (a *app) warnOfReach() {
 	}
 }
 
-// warnOfMisfits tells of them at the start: what is missing may be added while the server runs.
+// warnOfMisfits warns at start. Missing names may be added while the server runs.
 func (a *app) warnOfMisfits(ctx context.Context) error {
 	known, err := a.resources(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (a *app) warnOfMisfits(ctx context.Context) error {
 	return err
 }
 
-// listenHTTP opens the listener for challenges over http; nil: none is configured.
+// listenHTTP opens the configured listener for challenges over http, or returns nil.
 func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
 	if a.config.TLS.ACME.HTTPListen == "" {
 		return nil, nil
@@ -157,8 +157,8 @@ func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
 	return listen(ctx, a.config.TLS.ACME.HTTPListen, acmeListen)
 }
 
-// listenManagement opens the management listener. If another instance has the default address, the
-// server starts all the same: the operator did not ask for this address.
+// listenManagement opens the management listener. If another instance uses the default address, the
+// server starts without it, because the address was not requested.
 func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
 	addr := a.config.Management.Listen
 	if addr == "" {
@@ -172,7 +172,7 @@ func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
 	return l, err
 }
 
-// banner tells the operator what is running and, on a new installation, how to begin.
+// banner prints the addresses and, on a new installation, the first steps.
 func (a *app) banner(ctx context.Context, as *authserver.Server) error {
 	file, database := a.config.File, "sqlite ("+a.config.SQLitePath()+")"
 	if file == "" {

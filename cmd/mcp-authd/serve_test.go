@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestServeEndsWhenItCannotListen: a program behind the gateway that says nothing does not keep a server
-// that cannot start from saying so.
+// TestServeEndsWhenItCannotListen checks that a silent program behind the gateway does not delay
+// the error of a server that cannot start.
 func TestServeEndsWhenItCannotListen(t *testing.T) {
 	program, err := exec.LookPath("sleep")
 	if err != nil {

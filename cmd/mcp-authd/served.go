@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// originOf says where a resource is from, and whether another one overrides it.
+// originOf names the source of a resource, and the resource that overrides it.
 func originOf(r admin.Resource) string {
 	if r.OverriddenBy == "" {
 		return r.From
@@ -15,7 +15,7 @@ func originOf(r admin.Resource) string {
 	return r.From + ", overridden by: " + r.OverriddenBy
 }
 
-// toolsOf are the tools of a resource that need more than its first scope, with what they need.
+// toolsOf describes the tools of a resource that need more than its first scope.
 func toolsOf(r admin.Resource) string {
 	var all []string
 	for _, t := range r.Tools {
@@ -31,12 +31,13 @@ func toolsOf(r admin.Resource) string {
 	return strings.Join(all, "; ")
 }
 
-// rememberServed has the database remember what the command line of protect says: no file does.
+// rememberServed stores the resource from the command line of protect in the database, because no
+// file contains it.
 func (a *app) rememberServed(ctx context.Context) error {
 	return (&admin.Service{Store: a.store, Config: a.config}).RememberServed(ctx, "protect")
 }
 
-// listed returns all MCP servers with what their tools need, as far as this server decides it.
+// listed returns all MCP servers with the tool rules of this server.
 func (a *app) listed(ctx context.Context) ([]admin.Resource, error) {
 	return (&admin.Service{Store: a.store, Config: a.config}).AllResources(ctx)
 }

@@ -49,8 +49,7 @@ func newSetupLinkCommand(s std) *cobra.Command {
 
 const setupFile = "setup-link"
 
-// setupLink makes a setup link and keeps it in the data directory, readable to the
-// operator alone.
+// setupLink creates a setup link and writes it to the data directory, readable only by its owner.
 func (a *app) setupLink(ctx context.Context) (string, error) {
 	u, err := a.accounts()
 	if err != nil {
@@ -59,7 +58,7 @@ func (a *app) setupLink(ctx context.Context) (string, error) {
 	link, _, err := u.SetupLink(ctx, a.config.Issuer)
 	path := filepath.Join(a.config.DataDir, setupFile)
 	if errors.Is(err, users.ErrExists) {
-		_ = os.Remove(path) // of an earlier start; it is good for nothing now
+		_ = os.Remove(path) // from an earlier start, no longer valid
 	}
 	if err != nil {
 		return "", err
@@ -68,14 +67,14 @@ func (a *app) setupLink(ctx context.Context) (string, error) {
 		return "", a.explainDirectory(fmt.Errorf("the data directory cannot be made: %w", err))
 	}
 	if err := keepLink(path, link); err != nil {
-		_ = os.Remove(path) // one of before is good for nothing now
+		_ = os.Remove(path) // an earlier one is no longer valid
 		return "", a.explainDirectory(fmt.Errorf("the setup link cannot be kept: %w", err))
 	}
 	return link, nil
 }
 
-// keepLink puts a new file in the place of path. It opens nothing that stands there: root runs this in a directory of
-// the user of the server, who could have a link to another file there.
+// keepLink replaces path with a new file. It never opens an existing file: root runs this in a
+// directory of the server's user, who could have placed a link there.
 func keepLink(path, link string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".setup-link-*") // mode 0600
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// What scripts of sign-in at a provider use: the client "app" stands in their
-// configuration, and the provider is the fake one.
+// Values for scripts of sign-in at a provider. Their configuration contains the client "app", and
+// the provider is the fake one.
 const (
 	appRedirect = "http://127.0.0.1:1/cb"
 	appVerifier = "a-verifier-of-the-app-that-is-long-enough-for-anybody"
@@ -28,8 +28,8 @@ const (
 
 var hiddenStep = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
-// signin VAR URL: a person signs in at the provider for the client "app"; VAR is the access
-// token.
+// scriptSignIn implements signin VAR URL: a user signs in at the provider for the client "app". VAR
+// is set to the access token.
 func scriptSignIn(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		token, err := signIn(u, args[1])
@@ -116,7 +116,8 @@ func location(resp *http.Response, err error) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// brokered URL TOKEN PROVIDER: the client "robot" gets a token of the provider.
+// scriptBrokered implements brokered URL TOKEN PROVIDER: the client "robot" gets a token of the
+// provider.
 func scriptBrokered(ts *testscript.TestScript, _ bool, args []string) {
 	out, err := robot(args[0]+"/token", url.Values{
 		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "audience": {args[2]},
@@ -128,7 +129,7 @@ func scriptBrokered(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// active URL TOKEN: introspection says so.
+// scriptActive implements active URL TOKEN: introspection reports the token as active.
 func scriptActive(ts *testscript.TestScript, _ bool, args []string) {
 	out, err := robot(args[0]+"/introspect", url.Values{"token": {args[1]}})
 	ts.Check(err)
@@ -137,7 +138,7 @@ func scriptActive(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// signout URL: the provider says that its person has signed out there.
+// scriptSignOut implements signout URL: the provider reports that its user has signed out there.
 func scriptSignOut(u *fakeidp.Upstream) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
 		status, err := u.SendLogout(context.Background(), args[0]+"/callback/corp/logout",

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// stopper ends what writes to it at one of its writes.
+// stopper stops the writing server at one of its writes.
 type stopper struct {
 	output
 	at   int
@@ -23,8 +23,8 @@ func (s *stopper) Write(p []byte) (int, error) {
 	return s.output.Write(p)
 }
 
-// TestStoppedWhileItStarts: a server that is stopped before it serves ends as one that serves,
-// at whichever line of its log that happens.
+// TestStoppedWhileItStarts checks that a server stopped during its start ends normally, at any line
+// of its log.
 func TestStoppedWhileItStarts(t *testing.T) {
 	for line := 1; line <= 8; line++ {
 		ctx, cancel := context.WithCancel(t.Context())

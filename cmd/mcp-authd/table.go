@@ -14,11 +14,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// table prints aligned columns. On a terminal the lines fit it: the widest columns are
-// cut, and where one was, it ends with admin.CutMark. Elsewhere nothing is cut.
+// table prints aligned columns. On a terminal, it truncates the widest columns to fit, and ends
+// them with admin.CutMark. Elsewhere it truncates nothing.
 type table struct {
 	w     io.Writer
-	width int // of the terminal; 0: none
+	width int // of the terminal; 0 for none
 	rows  [][]string
 }
 
@@ -40,8 +40,7 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// row adds one line. Control characters, which a client may have put into its name,
-// do not reach the terminal.
+// row adds one line. It removes control characters, which a client may have put into its name.
 func (t *table) row(cells ...string) {
 	line := make([]string, len(cells))
 	for i, c := range cells {
@@ -50,7 +49,7 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, line)
 }
 
-// printable leaves out what a terminal might take for commands.
+// printable removes characters that a terminal might interpret.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -60,7 +59,7 @@ func printable(s string) string {
 	}, s)
 }
 
-// printableLines is printable for a text of several lines.
+// printableLines is printable for text with several lines.
 func printableLines(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
@@ -90,8 +89,8 @@ func (t *table) flush() error {
 
 const columnGap = 2
 
-// widths are those of the columns. The first one, an id or a name that commands take, is
-// cut last.
+// widths returns the widths of the columns. The first column, an ID or name for other commands, is
+// truncated last.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.rows[0]))
 	total := columnGap * (len(widths) - 1)
@@ -126,7 +125,7 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:width-1]) + admin.CutMark
 }
 
-// moment is a time as people read it; JSON has it to the millisecond.
+// moment formats a time for readers. JSON has milliseconds.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "never"

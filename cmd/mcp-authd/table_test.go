@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestTablesFitATerminal: issue 11, 4.6. Elsewhere nothing is cut.
+// TestTablesFitATerminal checks that tables are truncated only on a terminal (issue 11, 4.6).
 func TestTablesFitATerminal(t *testing.T) {
 	long := "mcp_" + strings.Repeat("x", 160)
 	for _, width := range []int{0, 80, 120} {
@@ -59,7 +59,8 @@ func TestMomentsAreReadable(t *testing.T) {
 	}
 }
 
-// TestLogTimesAreThoseOfJSON: usability, "Time formats: log 9 decimals, list none, JSON 3".
+// TestLogTimesAreThoseOfJSON checks the time format (usability, "Time formats: log 9 decimals, list
+// none, JSON 3").
 func TestLogTimesAreThoseOfJSON(t *testing.T) {
 	var out strings.Builder
 	newLogger(std{err: &out}, config.Log{Level: "info", Format: "json"}).Info("x", "at", time.Unix(1, 123456789))

@@ -13,10 +13,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
-// hostileText renames the window of a terminal, and takes back the line before it.
+// hostileText renames a terminal's window, and overwrites the previous line.
 const hostileText = "\x1b]0;owned\x07\x1b[1A\x1b[2Kok\u009b31m\u202e\r"
 
-// plain fails the test when a text could command a terminal.
+// plain fails the test if a terminal could interpret a text.
 func plain(t *testing.T, what, text string) {
 	t.Helper()
 	for _, r := range text {
@@ -27,8 +27,8 @@ func plain(t *testing.T, what, text string) {
 	}
 }
 
-// TestStrangersDoNotCommandTheTerminal: SP-17. What an MCP server and its authorization server say is
-// shown, and does nothing.
+// TestStrangersDoNotCommandTheTerminal checks that text from an MCP server and its authorization
+// server is shown without effects (SP-17).
 func TestStrangersDoNotCommandTheTerminal(t *testing.T) {
 	var base string
 	mux := http.NewServeMux()
@@ -85,7 +85,7 @@ func TestStrangersDoNotCommandTheTerminal(t *testing.T) {
 	plain(t, "a wrong use", out+errs)
 }
 
-// TestLogsDoNotCommandTheTerminal: what a log line holds of others, in its message too.
+// TestLogsDoNotCommandTheTerminal checks untrusted text in a log line, including its message.
 func TestLogsDoNotCommandTheTerminal(t *testing.T) {
 	var o strings.Builder
 	log := newLogger(std{err: &o}, config.Log{Level: "info", Format: "text"})

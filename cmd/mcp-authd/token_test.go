@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// AS-243: token inspect says that a helper was cut. Its grant stands.
+// TestInspectHelper checks that token inspect reports a revoked sub-agent whose grant is still
+// valid (AS-243).
 func TestInspectHelper(t *testing.T) {
 	now := time.Now()
 	s := installation.Store(t)

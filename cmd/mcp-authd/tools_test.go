@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// seen DIR RESOURCE TOOL DEFINITION: the gateway has seen the definition of a tool in a list.
+// scriptSeen implements seen DIR RESOURCE TOOL DEFINITION: the gateway has seen the definition of a
+// tool in a list.
 func scriptSeen(ts *testscript.TestScript, _ bool, args []string) {
 	store, err := sqlite.Open(context.Background(), filepath.Join(ts.MkAbs(args[0]), "mcp-authd.db"), sqlite.Options{})
 	ts.Check(err)

@@ -79,7 +79,7 @@ func newTrustShow(s std) *cobra.Command {
 		})
 }
 
-// trustRows are the rules in words. Those that are empty are left out.
+// trustRows describes the rules that are set.
 func trustRows(v admin.TrustEntry) (out [][2]string) {
 	yes := func(b bool) string {
 		if b {
@@ -160,8 +160,8 @@ func (a *app) trustChanged(ctx context.Context, id, what string) {
 	a.audit.Record(ctx, audit.TrustChanged, slog.String("trust", id), slog.String("what", what))
 }
 
-// endRemovedTrust ends what rests on entries that the configuration has no more. The server that starts
-// marks their grants as revoked.
+// endRemovedTrust revokes access that depends on trusted issuers removed from the configuration.
+// The starting server marks the grants.
 func (a *app) endRemovedTrust(ctx context.Context) error {
 	removed, err := trust.EndRemoved(ctx, a.store, a.config.TrustEntries(), a.parts().Now())
 	for _, id := range removed {

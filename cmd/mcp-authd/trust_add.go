@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// trustFlags describe a trust entry.
+// trustFlags describe a trusted issuer.
 type trustFlags struct {
 	rules               storage.TrustRules
 	kind, issuer, keys  string
@@ -52,7 +52,7 @@ func (f *trustFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print the entry as JSON")
 }
 
-// entry is the entry that the flags describe.
+// entry returns the entry that the flags describe.
 func (f *trustFlags) entry(id string) (admin.NewTrust, error) {
 	in := admin.NewTrust{
 		ID: id, Kind: storage.TrustKind(f.kind), Issuer: f.issuer, TrustRules: f.rules,

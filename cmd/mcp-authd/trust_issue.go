@@ -18,7 +18,7 @@ func newTrustIssue(s std) *cobra.Command {
 		newTrustIssueAdd(s), newTrustIssueList(s), newTrustIssueRemove(s))
 }
 
-// audienceFlags describe an audience to be added.
+// audienceFlags describe an audience to add.
 type audienceFlags struct {
 	resources, scopes, clients []string
 	mail                       bool
@@ -61,7 +61,7 @@ func newTrustIssueAdd(s std) *cobra.Command {
 	return c
 }
 
-// audience is what the flags describe.
+// audience returns the audience that the flags describe.
 func (f *audienceFlags) audience(issuer string) (admin.NewAudience, error) {
 	in := admin.NewAudience{
 		Issuer: issuer, Resources: f.resources, Scopes: f.scopes, Mail: f.mail, MaxAge: storage.Age(f.maxAge),

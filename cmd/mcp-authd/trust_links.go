@@ -12,10 +12,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// trustLinksShown is how many links trust show prints: an issuer may know a whole company.
+// trustLinksShown limits the links that trust show prints, because an issuer may know a whole
+// company.
 const trustLinksShown = 100
 
-// nameFlags say which of the names of a person is meant.
+// nameFlags selects one of a user's names.
 type nameFlags struct{ tenant, saml string }
 
 func (f *nameFlags) add(c *cobra.Command) {
@@ -23,7 +24,7 @@ func (f *nameFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.saml, "saml-issuer", "", "SUBJECT is a name identifier of this SAML issuer of the entry")
 }
 
-// person is who is meant by ENTRY USER [SUBJECT].
+// person parses ENTRY USER [SUBJECT].
 func (f *nameFlags) person(args []string) (admin.PersonOfIssuer, error) {
 	p := admin.PersonOfIssuer{ID: args[0], User: args[1], Tenant: f.tenant, SAMLIssuer: f.saml}
 	if len(args) == 3 {
@@ -101,7 +102,7 @@ func newTrustUnlink(s std) *cobra.Command {
 	})
 }
 
-// linkRows are links in words, and whether there are more.
+// linkRows describes links, and says if there are more.
 func linkRows(all []admin.TrustLink) (out [][2]string) {
 	for _, l := range all[:min(len(all), trustLinksShown)] {
 		of := []string{l.Subject, "is", cmp.Or(l.UserName, l.User) + ",", "by", string(l.By)}

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestTrustLinks: AS-192, a link is told to the log, and its end takes along what rests on assertions.
+// TestTrustLinks checks that a link is logged, and that its removal revokes access that depends on
+// assertions (AS-192).
 func TestTrustLinks(t *testing.T) {
 	dir, s := grantedInstallation(t, 1, "hosted")
 	trust := func(args ...string) {
@@ -61,7 +62,8 @@ func TestTrustLinks(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAnEntry: AS-232, a start without an entry that there was ends what rests on it, and says so.
+// TestStartWithoutAnEntry checks that a start without a previously configured trusted issuer
+// revokes its access, and logs it (AS-232).
 func TestStartWithoutAnEntry(t *testing.T) {
 	_, s := grantedInstallation(t, 0)
 	var log bytes.Buffer

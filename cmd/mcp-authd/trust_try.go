@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// maxAssertionFile is how much of a file is read for an assertion.
+// maxAssertionFile limits how much of a file is read.
 const maxAssertionFile = 64 << 10
 
 func newTrustTest(s std) *cobra.Command {
@@ -42,8 +42,8 @@ func newTrustTest(s std) *cobra.Command {
 	return c
 }
 
-// readAssertion reads an assertion from a file, or takes the argument itself for one where there is no
-// such file.
+// readAssertion reads an assertion from a file. If the file does not exist, the argument itself may
+// be the assertion.
 func readAssertion(s std, args []string) (string, error) {
 	if len(args) == 0 || args[0] == "-" {
 		return readToken(s, nil)
@@ -71,7 +71,7 @@ func printReport(s std, r admin.AssertionReport) error {
 			t.row(v.Entry, string(rule.Rule), holds, rule.Why)
 		}
 	}
-	if len(r.Entries) > 0 { // without entries, or without a JWT, no rule was tried
+	if len(r.Entries) > 0 { // otherwise no rule was evaluated
 		if err := t.flush(); err != nil {
 			return err
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// tellsUnready fails the test unless /readyz of a server turns 503, and the log says why: the first time
-// it may be for another reason, such as a connection that was ended. That it does within a second is for a
-// test with a clock of its own: authserver has it.
+// tellsUnready fails the test unless /readyz of a server turns 503 and the log gives the reason. At
+// first, it may give another reason, such as a closed connection. Package authserver tests with a
+// fake clock that it takes only a second.
 func tellsUnready(t *testing.T, log *output, address, why string) {
 	t.Helper()
 	inTime(t, log, "it is not ready, and the log says "+why, func() bool {
@@ -23,7 +23,7 @@ func tellsUnready(t *testing.T, log *output, address, why string) {
 	})
 }
 
-// connection is one to a database, apart from those of the server.
+// connection returns a connection to a database, separate from the server's.
 func connection(t *testing.T, database string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), database)
@@ -34,13 +34,14 @@ func connection(t *testing.T, database string) *pgx.Conn {
 	return c
 }
 
-// TestM3NotReadyOnAReadOnlyPostgreSQL (operations M3): what a managed service does when its storage is
-// full. The server tells it, and is ready again by itself when writes are allowed again.
+// TestM3NotReadyOnAReadOnlyPostgreSQL checks the behavior of a managed service whose storage is
+// full (operations M3). The server reports it, and becomes ready by itself when writes are
+// permitted again.
 func TestM3NotReadyOnAReadOnlyPostgreSQL(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	log, address, _ := serving(t, server.URL())
 	inTime(t, log, "it begins", func() bool { return readyAt(address) })
-	// Connections that are there keep what they began with.
+	// Existing connections keep their settings.
 	const others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
 	for _, sql := range []string{"ALTER DATABASE postgres SET default_transaction_read_only = on", others} {
 		if err := server.Exec(sql); err != nil {
@@ -58,7 +59,8 @@ func TestM3NotReadyOnAReadOnlyPostgreSQL(t *testing.T) {
 	inTime(t, log, "it is ready again", func() bool { return readyAt(address) })
 }
 
-// TestM5NotReadyWithoutASlot (operations M5): others hold every connection that PostgreSQL allows.
+// TestM5NotReadyWithoutASlot checks that others hold every connection that PostgreSQL permits
+// (operations M5).
 func TestM5NotReadyWithoutASlot(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	if err := server.Exec("CREATE ROLE few LOGIN; GRANT ALL ON SCHEMA public TO few"); err != nil {
@@ -76,7 +78,7 @@ func TestM5NotReadyWithoutASlot(t *testing.T) {
 	inTime(t, log, "all connections are held", func() bool {
 		if c, err := pgx.Connect(t.Context(), database); err == nil {
 			held = append(held, c)
-		} else if err := server.Exec(theirs + " AND application_name = 'mcp-authd'"); err != nil { // it was first
+		} else if err := server.Exec(theirs + " AND application_name = 'mcp-authd'"); err != nil { // the server was faster
 			t.Fatal(err)
 		}
 		return len(held) == limit
@@ -90,8 +92,8 @@ func TestM5NotReadyWithoutASlot(t *testing.T) {
 	inTime(t, log, "it is ready again", func() bool { return readyAt(address) })
 }
 
-// TestM5NotReadyWithAnExhaustedPool (operations M5): a statement that waits for a lock has the only
-// connection of the server.
+// TestM5NotReadyWithAnExhaustedPool checks a statement that waits for a lock with the server's only
+// connection (operations M5).
 func TestM5NotReadyWithAnExhaustedPool(t *testing.T) {
 	database := pgtest.StartOwn(t).URL()
 	log, address, _ := serving(t, database+"&pool_max_conns=1")
@@ -127,8 +129,8 @@ func TestM5NotReadyWithAnExhaustedPool(t *testing.T) {
 	}
 }
 
-// TestM2AClockAwayFromTheDatabases (operations M2): doctor and the start of a server compare the clock of this
-// machine with that of a real database, which here is another one.
+// TestM2AClockAwayFromTheDatabases checks that doctor and the start of a server compare this
+// machine's clock with that in a real database, which differs here (operations M2).
 func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	for _, c := range []struct {
@@ -173,7 +175,7 @@ func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 	}
 }
 
-// skewed is the URL of a database whose clock is ahead.
+// skewed returns the URL of a database whose clock is ahead.
 func skewed(t *testing.T, server *pgtest.Server, ahead string) string {
 	t.Helper()
 	database := server.Database(t)

@@ -18,19 +18,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// earlier is a server of an earlier version that signs people in and rotates their tokens, by
-// the statements of that version, on a file that others migrate meanwhile.
+// earlier is a server of an earlier version. It signs users in and rotates their tokens with the
+// statements of that version, on a file that others migrate meanwhile.
 type earlier struct {
 	t    *testing.T
 	db   *sql.DB
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu     sync.Mutex     // guards what follows
-	tokens []storage.Hash // of each grant the newest that was acknowledged
+	mu     sync.Mutex     // guards the following fields
+	tokens []storage.Hash // the newest acknowledged token of each grant
 }
 
-// startEarlier makes a database of the first steps, and has the server write.
+// startEarlier creates a database with the first steps, and starts the writes.
 func startEarlier(t *testing.T, path string, steps int) *earlier {
 	t.Helper()
 	db, err := sql.Open("sqlite",
@@ -67,7 +67,7 @@ func (e *earlier) exec(query string, args ...any) {
 	}
 }
 
-// end stops it, as the operator does once there is a server of the next version.
+// end stops it, as an administrator does once a server of the next version runs.
 func (e *earlier) end() {
 	e.stop()
 	e.done.Wait()
@@ -82,7 +82,7 @@ func (e *earlier) count() int {
 
 func (e *earlier) write(ctx context.Context) {
 	for {
-		select { // pause as between two requests, because SQLite does not queue writers
+		select { // a pause, because SQLite does not queue writers
 		case <-ctx.Done():
 			return
 		case <-time.After(10 * time.Millisecond):
@@ -101,7 +101,7 @@ func (e *earlier) write(ctx context.Context) {
 	}
 }
 
-// signIn is the approval and the redemption of a code.
+// signIn runs the approval and the redemption of a code.
 func (e *earlier) signIn() (token storage.Hash, err error) {
 	id, at, far := secrets.ID("grt_"), time.Now().UnixMilli(), time.Now().Add(time.Hour).UnixMilli()
 	code := secrets.Hash(secrets.Token(""))
@@ -151,10 +151,9 @@ func (e *earlier) tx(do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// TestUpgradeWhileAServerWrites (issue 12, proof): what operators do with a SQLite installation,
-// while the server of the
-// earlier version signs people in and refreshes their tokens. It is not disturbed, and of what
-// it acknowledged until it was stopped nothing is lost.
+// TestUpgradeWhileAServerWrites runs the upgrade of a SQLite installation while the server of the
+// earlier version signs users in and refreshes their tokens (issue 12, proof). That server must not
+// be disturbed, and everything that it acknowledged until it was stopped must be kept.
 func TestUpgradeWhileAServerWrites(t *testing.T) {
 	for _, steps := range []int{4, 10, 12} {
 		t.Run(fmt.Sprintf("from %d", steps), func(t *testing.T) {
@@ -189,7 +188,7 @@ func TestUpgradeWhileAServerWrites(t *testing.T) {
 	}
 }
 
-// refreshAll checks that each of the tokens is good, and that none is good twice.
+// refreshAll checks that each of the tokens works once.
 func (l *lost) refreshAll(tokens []storage.Hash) {
 	l.t.Helper()
 	if err := sqlite.Check(l.t.Context(), filepath.Join(l.dir, "mcp-authd.db")); err != nil {

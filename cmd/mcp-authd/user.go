@@ -142,7 +142,7 @@ func newUserList(s std) *cobra.Command {
 		})
 }
 
-// state is what is special about an account.
+// stateOf describes the role and state of an account.
 func stateOf(v admin.User) string {
 	var state []string
 	switch {
@@ -199,8 +199,8 @@ func newUserShow(s std) *cobra.Command {
 		})
 }
 
-// readPassword reads a password from standard input, or asks for it on a terminal,
-// twice and without echo.
+// readPassword reads a password from standard input, or asks for it on a terminal, twice and
+// without echo.
 func readPassword(s std, fromStdin bool) (string, error) {
 	if fromStdin {
 		line, err := bufio.NewReader(s.in).ReadString('\n')

@@ -61,10 +61,10 @@ func newUserRecover(s std) *cobra.Command {
 	})
 }
 
-// lifetime is a flag with a duration that is written as in the configuration, also in days.
+// lifetime is a flag with a duration in the syntax of the configuration, which permits days.
 type lifetime time.Duration
 
-// String implements pflag.Value. Without a default, help shows none.
+// String implements pflag.Value. Help shows no empty default.
 func (l *lifetime) String() string {
 	if *l == 0 {
 		return ""
@@ -78,7 +78,8 @@ func (l *lifetime) Set(s string) error { return (*config.Duration)(l).UnmarshalT
 // Type implements pflag.Value.
 func (l *lifetime) Type() string { return "duration" }
 
-// within is the text of the flag, "" where it was not given. It is an error out of bounds.
+// within returns the text of the flag, or "" if it was not given. It returns an error if the value
+// is out of range.
 func (l *lifetime) within(c *cobra.Command, most time.Duration) (string, error) {
 	if !c.Flags().Changed("ttl") {
 		return "", nil
@@ -89,7 +90,7 @@ func (l *lifetime) within(c *cobra.Command, most time.Duration) (string, error) 
 	return l.String(), nil
 }
 
-// printLink prints a link. One that was made, and could not be sent, is printed all the same.
+// printLink prints a link, including one that could not be sent.
 func printLink(s std, l admin.Link, name string, asJSON bool) error {
 	if l.Warning != "" {
 		fmt.Fprintln(s.err, "mcp-authd:", printable(l.Warning))

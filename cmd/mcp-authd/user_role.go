@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
-// roleFlags are the flags --role and --admin of an account that is to be.
+// roleFlags holds the flags --role and --admin for a new account.
 type roleFlags struct{ role admin.Role }
 
 func (f *roleFlags) add(c *cobra.Command) {

@@ -39,7 +39,7 @@ func printWays(s std, all []admin.Way, asJSON bool) error {
 	return t.flush()
 }
 
-// sinceOf is empty for the password and recovery codes, of which times are not kept.
+// sinceOf returns "" for the password and recovery codes, which have no times.
 func sinceOf(w admin.Way, at time.Time) string {
 	if w.CreatedAt.IsZero() {
 		return ""
@@ -47,7 +47,7 @@ func sinceOf(w admin.Way, at time.Time) string {
 	return moment(at)
 }
 
-// stateOfWay is what is special about a way in.
+// stateOfWay describes the state of an authentication method.
 func stateOfWay(w admin.Way) string {
 	switch {
 	case w.Kind == "recovery":
@@ -85,7 +85,7 @@ func newUserWaysRemove(s std) *cobra.Command {
 	})
 }
 
-// resealApps seals the secrets of authenticator apps again under the present master key.
+// resealApps encrypts the secrets of authenticator apps again with the current master key.
 func (a *app) resealApps(ctx context.Context) (int, error) {
 	ring, err := secrets.NewRing(a.keys...)
 	if err != nil {

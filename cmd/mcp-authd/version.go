@@ -10,18 +10,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
-// build is what this binary was made of.
+// build describes this binary.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // by what was not committed
+	Modified bool   `json:"modified,omitempty"` // with uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Schema   int    `json:"schema"` // of the database
 }
 
-// version reads what the compiler has left in the binary. Each start asks for it, so the schema, for
-// which all migrations are read, is left out.
+// version returns the build information of the binary. It omits the schema, because every start
+// calls version, and the schema requires reading all migrations.
 func version() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -48,7 +48,7 @@ func newVersionCommand(s std) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  mcp-authd version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := version()
-			steps, err := migrations.Steps(migrations.SQLite) // PostgreSQL has the same
+			steps, err := migrations.Steps(migrations.SQLite) // the same number for PostgreSQL
 			if err != nil {
 				return err
 			}

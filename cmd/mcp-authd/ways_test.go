@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// scriptWay gives a person a passkey, or an app whose secret no key has sealed, and sets $WAY to its
-// id: way DATABASE NAME [RPID [alone]]. Alone takes the password away.
+// scriptWay implements way DATABASE NAME [RPID [alone]]: it gives a user a passkey, or an
+// authenticator app whose secret no key has encrypted, and sets $WAY to its ID. With alone, it
+// removes the password.
 func scriptWay(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Options{})

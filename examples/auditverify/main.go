@@ -1,5 +1,6 @@
-// Command auditverify checks what mcp-authd says about its audit log, and imports nothing of the
-// server: a log that "mcp-authd audit export" has written, by the key that was kept of it.
+// Command auditverify verifies mcp-authd's statements about its audit log without importing
+// anything of the server. It checks a log that "mcp-authd audit export" has written against a key
+// that you have kept.
 //
 //	auditverify -key auth.example.com/audit+f7a1c2d3+AQ... <audit.jsonl
 //	auditverify -key auth.example.com/audit+f7a1c2d3+AQ... -proof <proof.json
@@ -31,7 +32,7 @@ func main() {
 	fmt.Println("tree and checkpoints were checked; the MACs of writers need the master key: mcp-authd audit verify")
 }
 
-// proof prints the entries of a proof, if the key has signed the log that they are in.
+// proof prints the entries of a proof, if the key has signed the log that contains them.
 func proof(key string) {
 	var p verify.Proof
 	err := json.NewDecoder(os.Stdin).Decode(&p)

@@ -1,12 +1,12 @@
-// Command embedded is an MCP server with its own login: the tools below, and people,
-// consent and tokens, in one process on one origin. The issuer is the root of the host, so
-// that clients of MCP 2025-03-26, which look there, find it too.
+// Command embedded is an MCP server with its own login: the tools below, users, consent and tokens,
+// in one process on one origin. The issuer is the root of the host, so that clients of MCP
+// 2025-03-26, which look there, also find it.
 //
 //	go run . -listen 127.0.0.1:8080 -data ./data
 //
-// prints a link by which you make the first account. Then give an MCP client
-// http://127.0.0.1:8080/mcp. On the internet, put a proxy that terminates TLS in front and
-// say -url https://notes.example.com.
+// prints a link that creates the first account. Then give an MCP client http://127.0.0.1:8080/mcp.
+// On the internet, put a proxy that terminates TLS in front, and pass -url
+// https://notes.example.com.
 package main
 
 import (
@@ -41,13 +41,13 @@ func main() {
 	}
 }
 
-// The scopes of the tools, with the words by which people are asked.
+// The scopes of the tools, with the descriptions that users see.
 var (
 	read  = gosdk.Scope{Name: "notes:read", Description: "read your notes"}
 	write = gosdk.Scope{Name: "notes:write", Description: "add notes in your name"}
 )
 
-// newTools is the MCP server as its author would write it anyway, with the scopes of its tools.
+// newTools returns an ordinary MCP server, with the scopes of its tools.
 func newTools() *gosdk.Tools {
 	n := &notes{pages: map[string][]string{}}
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Title: "Notes", Version: "1.0.0"}, nil)
@@ -65,11 +65,11 @@ type caller struct {
 }
 
 func whoami(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, caller, error) {
-	p, _ := mcpresource.FromContext(ctx) // the guard lets no request in without one
+	p, _ := mcpresource.FromContext(ctx) // the guard rejects requests without a caller
 	return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
 }
 
-// notes are the notes of each person, by the subject of the token.
+// notes holds the notes of each user, by the subject of the token.
 type notes struct {
 	mu    sync.Mutex // guards pages
 	pages map[string][]string
@@ -91,7 +91,7 @@ func (n *notes) add(ctx context.Context, _ *mcp.CallToolRequest, in note) (*mcp.
 	return nil, page{n.of(ctx, in.Text)}, nil
 }
 
-// of returns the caller's notes, with what is added.
+// of returns the caller's notes, after appending added.
 func (n *notes) of(ctx context.Context, added ...string) []string {
 	p, _ := mcpresource.FromContext(ctx)
 	n.mu.Lock()

@@ -1,5 +1,5 @@
-// Command mcp-go is a server of github.com/mark3labs/mcp-go behind a guard of package
-// mcpresource. It takes the tokens of any authorization server, such as mcp-authd serve:
+// Command mcp-go is a server of github.com/mark3labs/mcp-go behind a guard of package mcpresource.
+// It accepts the tokens of any authorization server, such as mcp-authd serve:
 //
 //	mcp-authd resource add http://127.0.0.1:8080/mcp --scope notes:read --scope notes:write
 //	go run . -listen 127.0.0.1:8080 -issuer http://localhost:8414
@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	guard.Register(mux, server.NewStreamableHTTPServer(newServer(guard),
 		server.WithStateful(true),                   // the guard binds sessions to callers
-		server.WithDisableLocalhostProtection(true), // it owns Host and Origin, too
+		server.WithDisableLocalhostProtection(true), // it also checks Host and Origin
 	))
 	srv := &http.Server{
 		Addr: *listen, Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -76,7 +76,7 @@ func run(ctx context.Context) error {
 	return <-stopped
 }
 
-// newServer is the MCP server as its author would write it anyway, but for the first option.
+// newServer returns an ordinary MCP server, except for the first option.
 func newServer(guard *mcpresource.Guard) *server.MCPServer {
 	n := &notes{pages: map[string][]string{}}
 	s := server.NewMCPServer("notes", "1.0.0", mcpguard.With(guard, nil), server.WithRecovery(), server.WithInputSchemaValidation())
@@ -87,11 +87,11 @@ func newServer(guard *mcpresource.Guard) *server.MCPServer {
 }
 
 func whoami(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	p, _ := mcpresource.FromContext(ctx) // the guard lets nobody in without one
+	p, _ := mcpresource.FromContext(ctx) // the guard rejects requests without a caller
 	return mcp.NewToolResultText(p.Subject + " by " + p.ClientID), nil
 }
 
-// notes are the notes of each person, by the subject of the token.
+// notes holds the notes of each user, by the subject of the token.
 type notes struct {
 	mu    sync.Mutex // guards pages
 	pages map[string][]string
@@ -105,7 +105,7 @@ func (n *notes) add(ctx context.Context, r mcp.CallToolRequest) (*mcp.CallToolRe
 	return mcp.NewToolResultText(strings.Join(n.of(ctx, r.GetString("text", "")), "\n")), nil
 }
 
-// of returns the caller's notes, with what is added.
+// of returns the caller's notes, after appending added.
 func (n *notes) of(ctx context.Context, added ...string) []string {
 	p, _ := mcpresource.FromContext(ctx)
 	n.mu.Lock()

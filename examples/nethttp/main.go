@@ -1,10 +1,10 @@
-// Command nethttp is an MCP server with no SDK at all, behind a guard of package
-// mcpresource: whatever is an http.Handler can be protected like this.
+// Command nethttp is an MCP server without any SDK behind a guard of package mcpresource. Any
+// http.Handler can be protected like this.
 //
 //	mcp-authd resource add http://127.0.0.1:8080/mcp --scope mcp
 //	go run . -listen 127.0.0.1:8080 -issuer http://localhost:8414
 //
-// With -client and -secret it tells the authorization server what it refuses, and which tools were called.
+// With -client and -secret it reports refused requests and tool calls to the authorization server.
 package main
 
 import (
@@ -54,12 +54,12 @@ func main() {
 		log.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	guard.Register(mux, http.HandlerFunc(serveMCP)) // yours
+	guard.Register(mux, http.HandlerFunc(serveMCP)) // your handler
 	srv := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	log.Fatal(srv.ListenAndServe())
 }
 
-// serveMCP is the smallest MCP server there is: one tool, no sessions, no streams.
+// serveMCP is a minimal MCP server: one tool, no sessions, no streams.
 func serveMCP(w http.ResponseWriter, r *http.Request) {
 	var call struct {
 		ID     json.RawMessage
@@ -71,10 +71,10 @@ func serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := json.NewDecoder(r.Body).Decode(&call); err != nil || call.ID == nil {
-		w.WriteHeader(http.StatusAccepted) // a notification; the guard has refused what is no JSON
+		w.WriteHeader(http.StatusAccepted) // a notification; the guard has refused invalid JSON
 		return
 	}
-	caller, _ := mcpresource.FromContext(r.Context()) // the guard lets no request in without one
+	caller, _ := mcpresource.FromContext(r.Context()) // the guard rejects requests without a caller
 	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
 	switch call.Method + " " + call.Params.Name {
 	case "initialize ":
@@ -92,5 +92,5 @@ func serveMCP(w http.ResponseWriter, r *http.Request) {
 		answer["error"] = map[string]any{"code": -32601, "message": "Method not found."}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // fails when the client has gone
+	_ = json.NewEncoder(w).Encode(answer) // fails only if the client is gone
 }

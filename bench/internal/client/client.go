@@ -1,5 +1,5 @@
-// Package client uses a running authorization server as its clients and its people do: it discovers,
-// registers, signs in through the forms and asks for tokens.
+// Package client uses a running authorization server as its clients and users do: it discovers,
+// registers, signs in through the forms, and requests tokens.
 package client
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-const redirect = "http://127.0.0.1:1/callback" // nothing listens there; the answer is read from the Location header
+const redirect = "http://127.0.0.1:1/callback" // unused; the response is read from the Location header
 
-// Config says which server is used.
+// Config configures a Client.
 type Config struct {
 	Issuer      string // on loopback
-	Connections int    // at once
+	Connections int    // concurrent
 
-	// ID and Secret are those of a confidential client; empty where none is needed.
+	// ID and Secret are the credentials of a confidential client. They may be empty.
 	ID, Secret string
 }
 
-// Client is a public client of a server, which it has discovered, and at which it has registered. It
-// is safe for concurrent use.
+// Client is a public client that has discovered a server and registered with it. It is safe for
+// concurrent use.
 type Client struct {
 	Metadata Metadata
 
@@ -36,7 +36,7 @@ type Client struct {
 	id     string
 }
 
-// Metadata is the part of the document of RFC 8414 that is used.
+// Metadata holds the used members of the RFC 8414 document.
 type Metadata struct {
 	Authorize  string `json:"authorization_endpoint"`
 	Token      string `json:"token_endpoint"`
@@ -45,7 +45,7 @@ type Metadata struct {
 	JWKS       string `json:"jwks_uri"`
 }
 
-// MetadataURL is where an issuer without a path has its metadata.
+// MetadataURL returns the metadata URL of an issuer without a path.
 func MetadataURL(issuer string) string {
 	return strings.TrimSuffix(issuer, "/") + "/.well-known/oauth-authorization-server"
 }
@@ -71,10 +71,10 @@ func New(config Config) (*Client, error) {
 	return c, err
 }
 
-// Issuer is the server.
+// Issuer returns the issuer of the server.
 func (c *Client) Issuer() string { return c.config.Issuer }
 
-// Register registers a public client, and returns its id.
+// Register registers a public client, and returns its ID.
 func (c *Client) Register() (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"client_name": "load", "redirect_uris": []string{redirect}, "token_endpoint_auth_method": "none",
@@ -93,7 +93,7 @@ func (c *Client) Register() (string, error) {
 	return out.ClientID, err
 }
 
-// GetJSON reads a document into out; nil: it is read and thrown away.
+// GetJSON decodes a document into out. If out is nil, it discards the document.
 func (c *Client) GetJSON(target string, out any) error {
 	resp, err := c.http.Get(target)
 	if err != nil {
@@ -117,19 +117,20 @@ func decode(resp *http.Response, want int, out any) error {
 	return json.Unmarshal(body, out)
 }
 
-// MachineToken asks for a token of the confidential client itself.
+// MachineToken requests a token for the confidential client itself.
 func (c *Client) MachineToken() (oauth.TokenResponse, error) {
 	return c.token(url.Values{"grant_type": {"client_credentials"}}, true)
 }
 
-// Refresh spends a refresh token of the public client.
+// Refresh uses a refresh token of the public client.
 func (c *Client) Refresh(token string) (oauth.TokenResponse, error) {
 	return c.token(url.Values{
 		"grant_type": {"refresh_token"}, "refresh_token": {token}, "client_id": {c.id},
 	}, false)
 }
 
-// Introspect fails unless the token is active. The confidential client asks.
+// Introspect returns an error unless the token is active. It authenticates as the confidential
+// client.
 func (c *Client) Introspect(token string) error {
 	body, err := c.post(c.Metadata.Introspect, url.Values{"token": {token}}, true)
 	if err == nil && !bytes.Contains(body, []byte(`"active":true`)) {

@@ -16,26 +16,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Person is the browser of a person with an account. It has cookies of its own.
+// Person is the browser of a user with an account. It has its own cookies.
 type Person struct {
 	*Client
 	name, password string
 	jar            *cookiejar.Jar
 }
 
-// NewPerson is a browser that the server does not know yet.
+// NewPerson returns a browser that is new to the server.
 func (c *Client) NewPerson(name, password string) (*Person, error) {
 	jar, err := cookiejar.New(nil)
 	return &Person{c, name, password, jar}, err
 }
 
-// patience is how long a person goes on where the server is busy.
+// patience is how long a user keeps trying while the server is busy.
 const patience = time.Minute
 
 var stepField = regexp.MustCompile(`name="step" value="([^"]+)"`)
 
-// SignIn is a whole sign-in: login page, password, consent unless it is remembered, and the exchange
-// of the code.
+// SignIn runs a whole sign-in: login page, password, consent unless it is remembered, and the code
+// exchange.
 func (p *Person) SignIn() (oauth.TokenResponse, error) {
 	query, verifier := p.request()
 	pg, err := p.browse(http.MethodGet, p.Metadata.Authorize+"?"+query.Encode(), nil)
@@ -56,7 +56,7 @@ func (p *Person) SignIn() (oauth.TokenResponse, error) {
 	return p.exchange(pg, verifier)
 }
 
-// Again is a sign-in with the session and the consent of an earlier one: one authorization request
+// Again signs in with the session and the consent of an earlier sign-in: one authorization request
 // and one code exchange.
 func (p *Person) Again() (oauth.TokenResponse, error) {
 	query, verifier := p.request()
@@ -89,11 +89,11 @@ func (p *Person) exchange(pg page, verifier string) (oauth.TokenResponse, error)
 type page struct {
 	location, body string
 	status         int
-	again          time.Duration // how long the server has a person wait
+	again          time.Duration // Retry-After of the server
 }
 
-// submit posts the form of a page whose action ends with path, and again as long as the server is busy,
-// as people do.
+// submit posts the form of a page whose action ends with path. It repeats that while the server is
+// busy, as users do.
 func (p *Person) submit(pg page, path string, form url.Values) (page, error) {
 	i := strings.Index(pg.body, path+`"`)
 	if i < 0 {
@@ -146,7 +146,7 @@ func (p *Person) browse(method, target string, form url.Values) (page, error) {
 	defer resp.Body.Close()
 	p.jar.SetCookies(req.URL, resp.Cookies())
 	body, err := io.ReadAll(resp.Body)
-	again, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0: there is none
+	again, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if absent
 	return page{
 		location: resp.Header.Get("Location"),
 		body:     string(body),

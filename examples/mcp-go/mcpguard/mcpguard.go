@@ -1,7 +1,6 @@
-// Package mcpguard has a server of github.com/mark3labs/mcp-go ask a guard of package
-// mcpresource, which stands in front of it: lists show what the caller may use, and each
-// call is judged once more, by what mcp-go has decoded. It is an example to copy: it has
-// no release of its own.
+// Package mcpguard connects a server of github.com/mark3labs/mcp-go to the guard of package
+// mcpresource in front of it. Lists show only entries that the caller may use, and each call is
+// checked again, as decoded by mcp-go. It is an example to copy, and has no releases.
 package mcpguard
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// errRefused is all that a client learns here. The guard has given those that lack a scope
-// a challenge before; whoever gets this far has found two parsers that differ.
+// errRefused is all that a client learns here. The guard has already sent a challenge to clients
+// that lack a scope. A client that gets this far has found two parsers that differ.
 var errRefused = errors.New("this operation is not permitted")
 
-// With has a server ask g. The hooks are those of the server, if it has any: mcp-go knows
-// filters for tools and prompts, and lists of resources are filtered by a hook.
+// With makes a server check calls with g. hooks are the server's hooks, and may be nil. mcp-go has
+// filters for tools and prompts; lists of resources are filtered with a hook.
 func With(g *mcpresource.Guard, hooks *server.Hooks) server.ServerOption {
 	if hooks == nil {
 		hooks = &server.Hooks{}
@@ -47,7 +46,7 @@ func (a asks) covers(ctx context.Context, method mcp.MCPMethod, name string) boo
 	return a.guard.Covers(ctx, mcpresource.Operation{Method: string(method), Name: name})
 }
 
-// allowed judges a call. The context is that of this very request, also in a session.
+// allowed checks a call. ctx belongs to the current request, even in a session.
 func (a asks) allowed(ctx context.Context, op mcpresource.Operation) error {
 	if a.guard.Authorize(ctx, op) != nil {
 		return errRefused
@@ -88,7 +87,7 @@ func (a asks) resources(ctx context.Context, _ any, _ *mcp.ListResourcesRequest,
 	})
 }
 
-// templates are shown to whoever may read what they stand for as they stand there.
+// templates shows a template to callers who may read its URI as written.
 func (a asks) templates(ctx context.Context, _ any, _ *mcp.ListResourceTemplatesRequest, result *mcp.ListResourceTemplatesResult) {
 	result.ResourceTemplates = slices.DeleteFunc(slices.Clone(result.ResourceTemplates), func(t mcp.ResourceTemplate) bool {
 		return t.URITemplate == nil || !a.covers(ctx, mcp.MethodResourcesRead, t.URITemplate.Raw())

@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// newServer has a tool, a prompt and a resource of each kind: for all, and for admins.
+// newServer returns a server with a tool, a prompt and a resource of each kind: for all callers,
+// and for admins.
 func newServer(t *testing.T, guarded bool) *server.MCPServer {
 	t.Helper()
 	guard, err := mcpresource.New(mcpresource.Config{
@@ -58,7 +59,7 @@ func newServer(t *testing.T, guarded bool) *server.MCPServer {
 	return s
 }
 
-// say hands a message to the server as its transport does when the guard has let it pass.
+// say passes a message to the server as its transport does after the guard.
 func say(t *testing.T, s *server.MCPServer, scopes, message string) string {
 	t.Helper()
 	ctx := t.Context()

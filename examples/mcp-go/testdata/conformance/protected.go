@@ -1,5 +1,4 @@
-// mcp-go's own conformance fixture, which is compiled into this package by
-// test/conformance, with this in front of it.
+// test/conformance compiles mcp-go's own conformance fixture into this package, behind this guard.
 package main
 
 import (
@@ -13,7 +12,7 @@ import (
 
 const issuer = "https://auth.example.com"
 
-// guard knows one token.
+// guard accepts one token.
 var guard = func() *mcpresource.Guard {
 	resource := "http://" + os.Getenv("CONFORMANCE_ADDR") + "/mcp"
 	g, err := mcpresource.New(mcpresource.Config{
@@ -35,8 +34,8 @@ var guard = func() *mcpresource.Guard {
 	return g
 }()
 
-// protected is the fixture behind the guard. The suite cannot send a token, so a side
-// door, which exists in this test alone, adds it.
+// protected puts the fixture behind the guard. The suite cannot send a token, so this wrapper,
+// which exists only in this test, adds it.
 func protected(next http.Handler) http.Handler {
 	inner := guard.Protect(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
