@@ -31,7 +31,7 @@ func main() {
 	assembly.SettleMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal kills a process that does not end, for example while it reads a pipe without a writer
+	context.AfterFunc(ctx, stop) // a second signal kills a process that hangs, for example on a pipe
 	hide()
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }

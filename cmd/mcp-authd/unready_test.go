@@ -78,7 +78,7 @@ func TestM5NotReadyWithoutASlot(t *testing.T) {
 	inTime(t, log, "all connections are held", func() bool {
 		if c, err := pgx.Connect(t.Context(), database); err == nil {
 			held = append(held, c)
-		} else if err := server.Exec(theirs + " AND application_name = 'mcp-authd'"); err != nil { // the server was faster
+		} else if err := server.Exec(theirs + " AND application_name = 'mcp-authd'"); err != nil { // it was first
 			t.Fatal(err)
 		}
 		return len(held) == limit

@@ -27,7 +27,7 @@ func TestSecretFields(t *testing.T) {
 		for _, f := range reflect.VisibleFields(v.Output()) {
 			marked = marked || admin.IsSecret(f)
 		}
-		if s := v.Spec(); s.Secret && !marked && s.Name != "proposal accept" { // it returns the output of another operation
+		if s := v.Spec(); s.Secret && !marked && s.Name != "proposal accept" { // it wraps another operation
 			t.Errorf("OB-10: %s answers with a secret, and none is marked", s.Name)
 		}
 	}

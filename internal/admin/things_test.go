@@ -92,7 +92,7 @@ func TestRoleAgainstEachThing(t *testing.T) {
 				s.Two = nil
 				p := (*admin.ProposedError)(nil)
 				if !errors.As(err, &p) {
-					if !errors.Is(err, admin.ErrNotFound) { // for an invitation, if the operation supports only accounts
+					if !errors.Is(err, admin.ErrNotFound) { // for operations on accounts only
 						t.Errorf("%s proposed by an administrator: %v", what, err)
 					}
 					continue

@@ -32,7 +32,7 @@ func (c *Config) AccessRules() (out []storage.AccessRule) {
 			given := storage.AccessRule{
 				Resource: policy.Canonical(r.URI), UserID: rule.User, Group: rule.Group, All: rule.All, Config: true,
 			}
-			given.Scopes, _ = access.Grantable(of, rule.Scopes) // validateAccess has reported the error; here it fails closed
+			given.Scopes, _ = access.Grantable(of, rule.Scopes) // reported by validateAccess; fails closed
 			out = append(out, given)
 		}
 	}

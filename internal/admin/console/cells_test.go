@@ -39,7 +39,7 @@ func TestAuditNamesAndIDs(t *testing.T) {
 	item := members(valueOf([]admin.AuditEntry{e}).Index(0))
 	for field, want := range map[string]web.ConsoleCell{
 		"person": {
-			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // another account may be bob now
+			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // names can be reused
 		},
 		"client_id": {Text: "Notes", Said: true, Note: "mcp_1", URL: "/admin/client/show?id=mcp_1"},
 	} {
