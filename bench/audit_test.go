@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// BenchmarkAudit measures the cost of an audit log entry for this process (OB-06): until it is in
-// the queue file, and then with its share of a batch.
+// BenchmarkAudit measures the cost of an audit log entry for this process (OB-06). It measures
+// until the entry is in the queue file, and then with the entry's share of a batch.
 func BenchmarkAudit(b *testing.B) {
 	b.Run("file", func(b *testing.B) {
 		b.ReportAllocs()

@@ -1,5 +1,5 @@
-// Footprint starts a program that was built for a release, and prints its cost: time until the
-// first response, idle memory, and memory while many users sign in concurrently.
+// Footprint starts a program that was built for a release, and prints its cost: the time until the
+// first response, idle memory, and memory during many concurrent sign-ins.
 //
 //	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /tmp/mcp-authd ./cmd/mcp-authd
 //	go run ./bench/footprint -program /tmp/mcp-authd

@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// scriptWay implements way DATABASE NAME [RPID [alone]]: it gives a user a passkey, or an
-// authenticator app whose secret no key has encrypted, and sets $WAY to its ID. With alone, it
-// removes the password.
+// scriptWay implements way DATABASE NAME [RPID [alone]]: it gives a user a passkey and sets $WAY to
+// its ID. Without RPID, it gives an authenticator app whose secret no key has encrypted. With
+// alone, it removes the password.
 func scriptWay(ts *testscript.TestScript, _ bool, args []string) {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, ts.MkAbs(args[0]), sqlite.Options{})

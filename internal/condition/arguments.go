@@ -55,9 +55,9 @@ func (t texts) foldsInto(name string) bool {
 func (a *Arguments) Names() []string { return a.c.Claims }
 
 // MayHold reports whether the expression is true for the arguments or cannot be decided. It cannot
-// be decided if it fails, for example because an argument is missing or of another type. It also
-// cannot be decided if, at any depth, a number has too many digits to compare, or a member name
-// differs from one in the expression only in case. Numbers must be json.Number.
+// be decided if it fails, for example because an argument is missing or of another type. The same
+// applies if a number, at any depth, has too many digits to compare, or a member name differs only
+// in case from a name in the expression. Numbers must be json.Number.
 func (a *Arguments) MayHold(arguments map[string]any) bool {
 	plain, err := a.texts.numbers(arguments)
 	if err != nil {

@@ -128,9 +128,9 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	}
 }
 
-// Holds reports whether the condition is true for the claims. A failing condition is false. So is
-// one that uses a claim that the token only references: a user in more groups than fit into a token
-// must not pass as a member of none.
+// Holds reports whether the condition is true for the claims. A failing condition is false. A
+// condition is also false if it uses a claim that the token only references. Otherwise a user with
+// more groups than fit into a token would pass as a member of none.
 func (c *Condition) Holds(claims map[string]any) bool {
 	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {
 		return false

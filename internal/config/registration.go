@@ -33,14 +33,14 @@ type Registration struct {
 	DocumentsProxy Secret `yaml:"documents_proxy"`
 	// InsecureLoopbackDocuments accepts such documents from this machine, for development.
 	InsecureLoopbackDocuments bool `yaml:"insecure_loopback_documents"`
-	// SharedNetworks lists the networks of hosted clients, from each of which all users of a client
-	// come. Their rate is twenty times as high.
+	// SharedNetworks lists networks that a hosted client uses for all its users. Their rate is
+	// twenty times as high.
 	SharedNetworks []string `yaml:"shared_networks"`
 	// MachineClients lets clients register themselves for client_credentials. Anyone who reaches
 	// the server can then get a token without a user.
 	MachineClients bool `yaml:"machine_clients"`
-	// UnusedTTL and IdleTTL say when a client that registered itself is deleted: if it was never
-	// used to sign in, and if it has no grant and is no longer used.
+	// UnusedTTL and IdleTTL say when a client that registered itself is deleted. UnusedTTL applies
+	// if it was never used to sign in, IdleTTL if it has no grant and is no longer used.
 	UnusedTTL Duration `yaml:"unused_ttl"`
 	IdleTTL   Duration `yaml:"idle_ttl"`
 	// PublicClients can be turned off to require a secret from every registered client.

@@ -37,9 +37,9 @@ type Follower struct {
 	Audit  *audit.Recorder
 }
 
-// Follow marks all grants of a cut. It calls told, which may be nil, after each batch. held is
-// false if another Follower is at work. Follow returns storage.ErrNotFound if the cut is already
-// finished.
+// Follow marks all grants of a cut, and records the completed cut in the audit log. It calls told,
+// which may be nil, after each batch. held is false if another Follower is at work. Follow returns
+// storage.ErrNotFound if the cut is already finished.
 func (f Follower) Follow(ctx context.Context, id string, told func(storage.Cut)) (held bool, err error) {
 	limit := largest
 	for {

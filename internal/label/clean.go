@@ -29,7 +29,7 @@ func quotation(r rune) bool {
 		strings.ContainsRune("`´ʹʺʻʼʽˮ˝ʼ′″‴‵‶‷〃ʾʿ״׳", r)
 }
 
-// maxDigits is the number of digits of a number in a mail: fewer than in a telephone number.
+// maxDigits limits the digits of a number in a mail, so that it cannot be a telephone number.
 const maxDigits = 6
 
 // Unlinked returns a name without addresses and telephone numbers that mail programs would link. It

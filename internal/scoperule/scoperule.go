@@ -83,8 +83,8 @@ func Permitted(
 	return left, slices.Compact(withheldBy)
 }
 
-// withholds reports whether r withholds a scope from a user. It does if it has the deciding rank,
-// or, if no rule applies to the user, if it is for a group that the user is not in.
+// withholds reports whether r withholds a scope from a user. A rule that applies to the user does
+// so if it has the deciding rank. If no rule applies, a rule for another group does.
 func withholds(rules []Rule, by int, r Rule, holds bool) bool {
 	if by == None {
 		return !holds && r.Rank == Group

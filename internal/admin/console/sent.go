@@ -33,7 +33,7 @@ const (
 	secretFor = 10 * time.Second
 )
 
-// purposeSent is the purpose of the master key's encryption of the result of a form.
+// purposeSent is the encryption purpose for the stored result of a form.
 const purposeSent = "outcome of a form"
 
 // outcome is the stored result of a form.
