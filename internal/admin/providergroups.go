@@ -135,7 +135,7 @@ func ProviderGroupFindings(groups []storage.ProviderGroup, connectors []string) 
 	for _, g := range groups {
 		if !slices.Contains(connectors, g.Connector) {
 			out = append(out, fmt.Sprintf("the provider group %[2]q gives the group %[1]s no member: the provider %[3]s is not "+
-				"configured. Take it out: mcp-authd group remove %[1]s --provider %[3]s --provider-group %[2]q",
+				"configured. Take it out: group remove, with this provider and provider group",
 				g.Group, g.Name, g.Connector))
 		}
 	}

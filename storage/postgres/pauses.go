@@ -44,7 +44,8 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(p.paused_at, excluded.paused
 // Pauses implements storage.Pauses.
 func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
 	err = s.do(ctx, "pauses", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, scanPause, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2", userID, storage.MaxPauses)
+		out, err = each(ctx, q, scanPause, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2",
+			userID, storage.MaxPauses)
 		return err
 	})
 	return out, err
