@@ -63,7 +63,7 @@ func consoleSamples() []sample {
 			v.Title, v.Trail = "bob", []ConsoleLink{{Name: "People", URL: "/admin/user/list"}}
 			v.Badges = []ConsoleBadge{{"disabled", "bad"}, {"ok", "good"}, {"waits", "warn"}, {"auditor", ""}}
 			v.Acts = []ConsoleLink{{Name: "Enable", URL: "/a"}, {Name: "Delete", URL: "/b", Grave: true}}
-			v.Done = "Done: Refuse an account (bob)."
+			v.Done = "Done: Disable an account (bob)."
 			v.Parts = []ConsolePart{
 				ConsoleFacts{Facts: facts}, ConsoleFacts{Title: "More", Facts: facts[:1]},
 			}

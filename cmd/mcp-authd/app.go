@@ -52,7 +52,7 @@ type settings struct {
 }
 
 func (s *settings) add(c *cobra.Command) {
-	c.Flags().StringVar(&s.file, "config", "", "configuration file (default: the first of the usual places)")
+	c.Flags().StringVar(&s.file, "config", "", "configuration file (default: the first found in the standard locations)")
 	c.Flags().StringVar(&s.data, "data", "", "data directory, overrides the configuration")
 }
 

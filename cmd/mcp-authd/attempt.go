@@ -17,7 +17,7 @@ import (
 )
 
 func newAttemptCommand(s std) *cobra.Command {
-	return group("attempt", "Look at how clients tried to get tokens, and why they did not", newAttemptList(s),
+	return group("attempt", "Show how clients tried to get tokens, and why they failed", newAttemptList(s),
 		newAttemptShow(s), newAttemptExplain(s), newAttemptBundle(s),
 		newAttemptWatch(s))
 }
@@ -32,11 +32,11 @@ type attemptSelection struct {
 
 func (f *attemptSelection) add(s std, c *cobra.Command) {
 	f.addWho(s, c)
-	c.Flags().StringVar(&f.reference, "reference", "", "only the one with this reference")
-	c.Flags().StringVar(&f.since, "since", "", "only those that ended since then: a time, or how long ago, such as 15m")
-	c.Flags().StringVar(&f.until, "until", "", "only those that began before then")
-	c.Flags().BoolVar(&f.failed, "failed", false, "only those with a fault")
-	c.Flags().IntVar(&f.limit, "limit", 50, "the newest that match, at most 1000")
+	c.Flags().StringVar(&f.reference, "reference", "", "only the attempt with this reference")
+	c.Flags().StringVar(&f.since, "since", "", "only attempts that ended after this time, or within this long, such as 15m")
+	c.Flags().StringVar(&f.until, "until", "", "only attempts that began before this time, or this long ago")
+	c.Flags().BoolVar(&f.failed, "failed", false, "only failed attempts")
+	c.Flags().IntVar(&f.limit, "limit", 50, "how many of the newest matches, at most 1000")
 }
 
 // addWho adds the flags that select attempts by user, client or address.

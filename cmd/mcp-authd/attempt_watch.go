@@ -22,8 +22,8 @@ func newAttemptWatch(s std) *cobra.Command {
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
 		Use: "watch", Short: "Show attempts as they happen, until ^C", Args: cobra.NoArgs,
-		Long: "Prints a line for each step of an attempt about a second after it happened, on whichever server of the\n" +
-			"installation, and one for each verdict when it is made: also that a client did not go on.",
+		Long: "Prints each step of an attempt as a line, about a second after it happened, on any server of the\n" +
+			"installation. It also prints each result when it is known, including that a client did not continue.",
 		Example: "  mcp-authd attempt watch --client Claude\n  mcp-authd attempt watch --failed --since 15m\n" +
 			"  mcp-authd attempt watch --json",
 	}, func(c *cobra.Command) {

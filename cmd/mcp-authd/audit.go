@@ -204,16 +204,16 @@ func newAuditVerify(s std) *cobra.Command {
 	var key string
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
-		Use: "verify", Short: "Find what was removed, changed, moved or cut off in the audit log", Args: cobra.NoArgs,
-		Long: "Reads the whole audit log, and compares each entry with its hash and the MAC of its writer, and the hashes\n" +
-			"with what the key of the log has signed. Names the first entry that is wrong, and exits 1. The database alone cannot show that its\n" +
-			"end was cut off together with what was signed since: name a checkpoint that was kept elsewhere, and the\n" +
-			"key, with --checkpoint and --key.",
+		Use: "verify", Short: "Check the audit log for removed, changed, moved or truncated entries", Args: cobra.NoArgs,
+		Long: "Reads the whole audit log. Compares each entry with its hash and the MAC of its writer, and the\n" +
+			"hashes with the signatures of the log's key. Names the first wrong entry, and exits with 1. The\n" +
+			"database alone cannot show that the end of the log was cut off together with its signatures. To\n" +
+			"check that, give a checkpoint and key that you keep elsewhere, with --checkpoint and --key.",
 		Example: "  mcp-authd audit verify\n" +
 			"  mcp-authd audit verify --checkpoint kept/yesterday.txt --key auth.example.com/audit+f7a1...",
 	}, func(c *cobra.Command) {
-		c.Flags().StringArrayVar(&kept, "checkpoint", nil, "file of a checkpoint that was kept; may be repeated")
-		c.Flags().StringVar(&key, "key", "", "key of the log that was kept (default: that of this installation)")
+		c.Flags().StringArrayVar(&kept, "checkpoint", nil, "file with an earlier checkpoint; repeat for more")
+		c.Flags().StringVar(&key, "key", "", "your copy of the key of the log (default: the key of this installation)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		checkpoints, err := readKept(kept)

@@ -24,12 +24,13 @@ func newAuditExport(s std) *cobra.Command {
 	var format string
 	return storeCommand(s, &cobra.Command{
 		Use: "export", Short: "Write the whole audit log for other programs", Args: cobra.NoArgs,
-		Long: "Writes the audit log as JSON lines: the checkpoints first, then each entry with its index and leaf, the\n" +
-			"canonical JSON that is hashed, or its hash alone where the entry was removed by its age. The Go package\n" +
-			"audit/verify checks such a file, without anything of the server (examples/auditverify).\n\n" +
-			"With --format json, ocsf or cef it writes the entries alone, each on one line: as audit list --json does,\n" +
-			"as events of the Open Cybersecurity Schema Framework, or in the Common Event Format.\n\n" +
-			"An entry that is not proven says why (unproven). Exits with 1 when entries are not what servers have written.",
+		Long: "Writes the audit log as JSON lines: first the checkpoints, then each entry with its index, its leaf,\n" +
+			"and the canonical JSON that is hashed. For an entry that was removed by its age, only the hash is\n" +
+			"written. The Go package audit/verify checks such a file without the server (examples/auditverify).\n\n" +
+			"With --format json, ocsf or cef it writes only the entries, each on one line: like audit list\n" +
+			"--json, as events of the Open Cybersecurity Schema Framework, or in the Common Event Format.\n\n" +
+			"An entry that is not proven gives the reason (unproven). Exits with 1 if entries differ from what\n" +
+			"servers wrote.",
 		Example: "  mcp-authd audit export >audit.jsonl\n  mcp-authd audit export --format ocsf >events.jsonl",
 	}, func(c *cobra.Command) {
 		c.Flags().StringVar(&format, "format", formatVerify, "verify, json, ocsf or cef")

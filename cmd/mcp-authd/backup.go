@@ -25,8 +25,8 @@ func newBackupCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
 		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
-			"key (" + keyFile + " in the data directory): without the key it is of no use. Then try it: mcp-authd restore\n" +
-			"--check. For PostgreSQL use pg_dump.",
+			"key (" + keyFile + " in the data directory): without the key the copy is useless. Then test it: mcp-authd\n" +
+			"restore --check. For PostgreSQL use pg_dump.",
 		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := where.load(s)

@@ -48,7 +48,7 @@ func callerCommandOn(
 		return a.followCuts(c.Context())
 	})
 	if command.Flags().Lookup("yes") != nil {
-		command.Long = strings.Trim(command.Long+"\nAsks on a terminal, unless --yes answers.", "\n")
+		command.Long = strings.Trim(command.Long+"\nAsks for confirmation on a terminal, unless --yes is given.", "\n")
 	}
 	elsewhere(s, command, run)
 	return command

@@ -18,9 +18,9 @@ func newCheckCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check MCP_URL",
 		Short: "Test a protected MCP server from outside",
-		Long: "Tests an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
-			"headers lost on the way. Exits with 1 when a test fails. If you can read the secret key of the\n" +
-			"installation on this machine, its server does not record these requests as attempts.",
+		Long: "Tests an MCP server as a client sees it, without signing in: challenge, metadata, audience, and lost\n" +
+			"headers. Exits with 1 when a test fails. If you can read the secret key of the installation on this\n" +
+			"machine, its server does not record these requests as attempts.",
 		Example: "  mcp-authd check https://mcp.example.com/mcp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -28,7 +28,7 @@ type clientFlags struct {
 func (f *clientFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.in.ID, "id", "", "client id (default: random)")
-	fl.StringVar(&f.in.Name, "name", "", "name that people are shown")
+	fl.StringVar(&f.in.Name, "name", "", "display name")
 	fl.StringArrayVar(&f.in.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
 	fl.StringArrayVar(&f.in.GrantTypes, "grant", nil,
 		"grant type: authorization_code, refresh_token, client_credentials, device, jwt-bearer or token-exchange; "+
@@ -36,11 +36,11 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.in.AuthMethod, "auth-method", "",
 		"none, client_secret_basic, client_secret_post or private_key_jwt")
 	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
-	fl.StringVar(&f.in.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
-	fl.StringArrayVar(&f.in.Scopes, "scope", nil, "scope that client credentials may have; or openid, to sign people in; repeat for more")
-	fl.StringArrayVar(&f.in.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
-	fl.BoolVar(&f.in.RequirePAR, "require-par", false, "its authorization requests have to be pushed (RFC 9126)")
-	fl.BoolVar(&f.in.DPoP, "dpop", false, "issue it no tokens but those that are bound to a key (RFC 9449)")
+	fl.StringVar(&f.in.JWKSURI, "jwks-uri", "", "https URL of the key set, instead of --jwks")
+	fl.StringArrayVar(&f.in.Scopes, "scope", nil, "scope for client credentials; or openid, to sign users in; repeat for more")
+	fl.StringArrayVar(&f.in.Resources, "resource", nil, "MCP server that it may request tokens for and introspect for; repeat for more")
+	fl.BoolVar(&f.in.RequirePAR, "require-par", false, "authorization requests must be pushed (RFC 9126)")
+	fl.BoolVar(&f.in.DPoP, "dpop", false, "issue only tokens that are bound to a key (RFC 9449)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 

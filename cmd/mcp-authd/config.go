@@ -38,8 +38,8 @@ func newConfigValidate(s std) *cobra.Command {
 		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs,
 		Example: "  mcp-authd config validate --config mcp-authd.yaml",
 		Long: "Checks the configuration as serve does: keys and values, the secret key, certificate and key of TLS,\n" +
-			"clients, providers and gateways. A variable MCP_AUTHD_... that is not known, of which serve warns, is an\n" +
-			"error here. It makes nothing, and asks no database and no other server.",
+			"clients, providers and gateways. An unknown variable MCP_AUTHD_... is an error here; serve only\n" +
+			"warns about it. The command creates nothing, and contacts neither the database nor other servers.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err == nil {
@@ -155,7 +155,7 @@ func newConfigPrint(s std) *cobra.Command {
 		},
 	}
 	where.add(c)
-	c.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
+	c.Flags().BoolVar(&origin, "origin", false, "show the source of each value")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -164,9 +164,9 @@ func newConfigSchema(s std) *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON schema of the configuration file", Args: cobra.NoArgs,
 		Example: "  mcp-authd config schema > mcp-authd.schema.json",
-		Long: "Prints the JSON schema of the configuration file. An editor with a YAML language server reads it from a\n" +
-			"first line \"# yaml-language-server: $schema=mcp-authd.schema.json\". The schema knows keys, types, choices\n" +
-			"and defaults; config validate also checks what keys demand of each other.",
+		Long: "Prints the JSON schema of the configuration file. An editor with a YAML language server reads it\n" +
+			"from a first line \"# yaml-language-server: $schema=mcp-authd.schema.json\". The schema contains keys,\n" +
+			"types, choices and defaults; config validate also checks keys against each other.",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := s.out.Write(config.Schema())
 			return err

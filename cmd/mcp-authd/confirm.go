@@ -22,7 +22,7 @@ import (
 type confirmation struct{ yes bool }
 
 func (y *confirmation) add(c *cobra.Command) {
-	c.Flags().BoolVarP(&y.yes, "yes", "y", false, "do not ask")
+	c.Flags().BoolVarP(&y.yes, "yes", "y", false, "do not ask for confirmation")
 }
 
 // ask returns an error unless the user confirms.

@@ -27,10 +27,10 @@ func newDoctorCommand(s std) *cobra.Command {
 		Use:   "doctor",
 		Short: "Test this installation and report problems",
 		Long: "Tests this installation: the configuration, the issuer as seen from outside, TLS, the clock, the\n" +
-			"database, the keys, who may read the secrets, whether the resources and scopes that the configuration\n" +
-			"names exist, and each provider, with the redirect URI to register there. It works with the server\n" +
-			"running or not, and changes only one row of the database, which /readyz writes as well to test\n" +
-			"whether the database accepts writes. Exits with 1 when a test fails.",
+			"database, the keys, who may read the secrets, whether the resources and scopes in the configuration\n" +
+			"exist, and each provider, with the redirect URI to register there. The server may be running or not.\n" +
+			"The only change is one row of the database, which /readyz also writes to test whether the database\n" +
+			"accepts writes. Exits with 1 when a test fails.",
 		Example: "  mcp-authd doctor\n  mcp-authd doctor --config /etc/mcp-authd/config.yaml --json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

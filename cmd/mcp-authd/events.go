@@ -10,7 +10,7 @@ import (
 )
 
 func newEventsCommand(s std) *cobra.Command {
-	return group("events", "Look at receivers of security events", newEventsList(s), newEventsTest(s))
+	return group("events", "Show the receivers of security events", newEventsList(s), newEventsTest(s))
 }
 
 func newEventsList(s std) *cobra.Command {

@@ -39,11 +39,12 @@ func newExportCommand(s std) *cobra.Command {
 	var live, asJSON bool
 	c := &cobra.Command{
 		Use: "export FILE", Short: "Write the whole installation to a file, to move it to another database",
-		Long: "Writes all that the database holds, be it SQLite or PostgreSQL, to a new file that only you can read; - is\n" +
-			"standard output. mcp-authd import reads it into a new database of either kind, and no person has to sign in again:\n" +
-			"people, applications, grants, sessions, keys and the audit log move. The secret key is not in it; take it along.\n" +
-			"\n" +
-			"Stop the servers first: what they do after the export is not in it. --live writes it all the same, to try a move.",
+		Long: "Writes the complete database, SQLite or PostgreSQL, to a new file that only you can read; - is\n" +
+			"standard output. mcp-authd import reads it into a new database of either kind. Users, applications,\n" +
+			"grants, sessions, keys and the audit log move, without a new sign-in of any user. The file does not\n" +
+			"contain the secret key: copy the key separately.\n\n" +
+			"Stop the servers first: later changes are missing from the file. --live writes it while they run, to\n" +
+			"try a move.",
 		Example: "  mcp-authd export authd.export\n" +
 			"  mcp-authd export - | ssh new.example.com mcp-authd import -",
 		Args: cobra.ExactArgs(1),
@@ -84,7 +85,7 @@ func newExportCommand(s std) *cobra.Command {
 		},
 	}
 	where.add(c)
-	c.Flags().BoolVar(&live, "live", false, "also while servers run: what they do after it is not in it")
+	c.Flags().BoolVar(&live, "live", false, "export even while servers run; later changes are missing from the file")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -209,9 +210,10 @@ func newImportCommand(s std) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "import FILE", Short: "Read an export into a new database",
-		Long: "Reads what mcp-authd export wrote into the database of the configuration, SQLite or PostgreSQL, which must not\n" +
-			"hold an installation yet; - is standard input. Everything is read, or nothing. The secret key must be that of the\n" +
-			"installation that was exported, and the issuer too: applications know the server by it.",
+		Long: "Reads an export of mcp-authd into the database of the configuration, SQLite or PostgreSQL; - is\n" +
+			"standard input. The database must not hold an installation yet. The command imports everything or\n" +
+			"nothing. The secret key and the issuer must be the same as in the exported installation:\n" +
+			"applications identify the server by its issuer.",
 		Example: "  mcp-authd import authd.export --config postgres.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -13,7 +13,7 @@ import (
 )
 
 func newGrantCommand(s std) *cobra.Command {
-	return group("grant", "Look at and end what people allowed", newGrantList(s),
+	return group("grant", "Show and revoke grants of users to applications", newGrantList(s),
 		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)),
 		completing(s, (*app).grantIDs, newGrantNarrow(s)), completing(s, (*app).grantIDs, newGrantPause(s)),
 		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantPauses(s), newGrantFinish(s), newGrantCount(s))
@@ -45,7 +45,7 @@ func newGrantList(s std) *cobra.Command {
 		Args: cobra.NoArgs, Example: "--user alice\n--client Claude --json\n--tree",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
-		c.Flags().BoolVar(&tree, "tree", false, "with the helpers to which clients have handed less than they have")
+		c.Flags().BoolVar(&tree, "tree", false, "include helpers (sub-agents) that got reduced tokens from clients")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 		views, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.Grant], error) {
@@ -114,12 +114,13 @@ func newGrantRevoke(s std) *cobra.Command {
 	var log pastLog
 	var asJSON bool
 	c := callerCommand(s, admin.GrantRevoke, &cobra.Command{
-		Short: "End a grant, or those of a user, a client, an MCP server, a provider",
-		Long: "A helper (nod_..., see grant list --tree) ends with the helpers below it. With flags it ends all grants that\n" +
-			"match every one of them: it shows the number, asks, and then marks them as revoked; if you\n" +
-			"interrupt it, access has ended all the same, and a running server, or grant finish, completes the rest.\n" +
-			"With --from-log it repeats every revocation that a server's JSON log has and the database lacks, as after a\n" +
-			"failover or a restored backup: grants, people, clients, MCP servers, sessions at providers.",
+		Short: "Revoke a grant, or all grants of a user, a client, an MCP server or a provider",
+		Long: "A helper (nod_..., see grant list --tree) is revoked with the helpers below it. With flags, the\n" +
+			"command revokes all grants that match every flag: it shows the number, asks for confirmation, and\n" +
+			"then marks them as revoked. If you interrupt it, access has ended all the same, and a running\n" +
+			"server, or grant finish, completes the rest. With --from-log it repeats every revocation that is in\n" +
+			"a server's JSON log and missing in the database, for example after a failover or a restored backup:\n" +
+			"grants, users, clients, MCP servers, sessions at providers.",
 		Use: "ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
 		Example: "grt_...\n--user alice --client Claude\n--all --yes\n" +
 			"--from-log server.log --since 30m",
@@ -127,7 +128,7 @@ func newGrantRevoke(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		many.add(s, c)
 		log.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print what ended as JSON; for more than a thousand grants, what was cut")
+		c.Flags().BoolVar(&asJSON, "json", false, "print the revoked grants as JSON; for more than a thousand, the scope of the revocation")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		switch {
 		case log.file != "":

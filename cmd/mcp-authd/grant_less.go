@@ -40,7 +40,7 @@ func newGrantPauses(s std) *cobra.Command {
 	var asJSON bool
 	return callerCommand(s, admin.GrantPauses, &cobra.Command{Args: cobra.NoArgs, Example: "--user alice"},
 		func(c *cobra.Command) {
-			c.Flags().StringVar(&user, "user", "", "of this user (name or id)")
+			c.Flags().StringVar(&user, "user", "", "the user (name or id)")
 			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 			_ = c.MarkFlagRequired("user") // the flag exists
 			_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames))

@@ -22,8 +22,8 @@ type manyGrants struct {
 func (m *manyGrants) add(s std, c *cobra.Command) {
 	m.selection.add(s, c)
 	c.Flags().StringVar(&m.provider, "provider", "",
-		"all that rest on sign-ins at this provider (connector id), with the sign-ins")
-	c.Flags().BoolVar(&m.all, "all", false, "every grant there is")
+		"all grants from sign-ins at this provider (connector id), and the sign-ins")
+	c.Flags().BoolVar(&m.all, "all", false, "every grant")
 	m.sure.add(c)
 }
 

@@ -14,8 +14,8 @@ import (
 type pastLog struct{ file, since string }
 
 func (p *pastLog) add(c *cobra.Command) {
-	c.Flags().StringVar(&p.file, "from-log", "", "repeat the cuts of this log of a server (JSON; - for standard input)")
-	c.Flags().StringVar(&p.since, "since", "", "only those since this time, or this long ago (15m)")
+	c.Flags().StringVar(&p.file, "from-log", "", "repeat the revocations in this server log (JSON; - for standard input)")
+	c.Flags().StringVar(&p.since, "since", "", "only revocations since this time, or this long ago (15m)")
 }
 
 // check returns an error for invalid flags: a log excludes other flags. Without a log, it returns

@@ -22,7 +22,7 @@ type providerFlags struct{ in admin.ProviderMembers }
 
 func (f *providerFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.in.Provider, "provider", "", "with --provider-group: the id of the provider")
-	c.Flags().StringVar(&f.in.ProviderGroup, "provider-group", "", "all people whom the provider names in this group")
+	c.Flags().StringVar(&f.in.ProviderGroup, "provider-group", "", "all users that the provider puts in this group")
 	c.MarkFlagsRequiredTogether("provider", "provider-group")
 }
 
@@ -55,7 +55,7 @@ func newGroupAdd(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		out.add(c)
 		f.add(c)
-		c.Flags().StringVar(&in.Description, "description", "", "of a new group: what it is for")
+		c.Flags().StringVar(&in.Description, "description", "", "purpose of a new group")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in.Group, in.Users, in.ProviderMembers = args[0], args[1:], f.in
 		g, err := admin.GroupAdd.Do(c.Context(), by, in)
@@ -165,7 +165,7 @@ func newGroupShow(s std) *cobra.Command {
 }
 
 func newRuleCommand(s std) *cobra.Command {
-	return group("rule", "Manage which people and groups may have which scopes", newRuleSet(s), newRuleList(s),
+	return group("rule", "Manage which users and groups may have which scopes", newRuleSet(s), newRuleList(s),
 		newRuleRemove(s))
 }
 
@@ -175,9 +175,9 @@ type ruleFlags struct{ in admin.RuleOf }
 func (f *ruleFlags) add(s std, c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.in.Resource, "resource", "", "URL of the MCP server")
-	fl.StringVar(&f.in.User, "user", "", "about this account (name or id)")
-	fl.StringVar(&f.in.Group, "group", "", "about the members of this group")
-	fl.BoolVar(&f.in.Everyone, "everyone", false, "about all people about whom no other rule says anything")
+	fl.StringVar(&f.in.User, "user", "", "for this account (name or id)")
+	fl.StringVar(&f.in.Group, "group", "", "for the members of this group")
+	fl.BoolVar(&f.in.Everyone, "everyone", false, "for all users without another rule")
 	c.MarkFlagsMutuallyExclusive("user", "group", "everyone")
 	c.MarkFlagsOneRequired("user", "group", "everyone")
 	_ = c.MarkFlagRequired("resource")                                                   // the flag exists
@@ -197,8 +197,8 @@ func newRuleSet(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		out.add(c)
 		f.add(s, c)
-		c.Flags().StringSliceVar(&in.Scopes, "scopes", nil, "the scopes that they may have, with commas between")
-		c.Flags().BoolVar(&in.All, "all", false, "they may have every scope, also later ones")
+		c.Flags().StringSliceVar(&in.Scopes, "scopes", nil, "the scopes that they may have, separated by commas")
+		c.Flags().BoolVar(&in.All, "all", false, "they may have every scope, including future ones")
 		c.Flags().BoolVar(&in.None, "none", false, "they may not use this MCP server")
 		c.MarkFlagsMutuallyExclusive("scopes", "all", "none")
 		c.MarkFlagsOneRequired("scopes", "all", "none")
@@ -243,8 +243,8 @@ func newRuleList(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 		c.Flags().StringVar(&in.Resource, "resource", "", "only for this MCP server (URL)")
-		c.Flags().StringVar(&in.User, "user", "", "only those about this account itself (name or id)")
-		c.Flags().StringVar(&in.Group, "group", "", "only those about this group")
+		c.Flags().StringVar(&in.User, "user", "", "only rules for this account itself (name or id)")
+		c.Flags().StringVar(&in.Group, "group", "", "only rules for this group")
 	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 		all, err := admin.RuleList.Do(c.Context(), by, in)
 		if err != nil {

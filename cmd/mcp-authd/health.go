@@ -10,7 +10,7 @@ import (
 )
 
 func newHealthCommand(s std) *cobra.Command {
-	return group("health", "Look at how an installation is", newHealthShow(s))
+	return group("health", "Show the health of an installation", newHealthShow(s))
 }
 
 func newHealthShow(s std) *cobra.Command {

@@ -18,7 +18,7 @@ func newHealthcheckCommand(s std) *cobra.Command {
 	var where settings
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "healthcheck", Short: "Ask the running server whether it is ready; for containers", Args: cobra.NoArgs,
+		Use: "healthcheck", Short: "Check whether the running server is ready; for containers", Args: cobra.NoArgs,
 		Example: "  mcp-authd healthcheck",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)

@@ -41,9 +41,9 @@ func newKeysRotate(s std) *cobra.Command {
 	c := callerCommand(s, admin.KeysRotate, &cobra.Command{Args: cobra.NoArgs, Example: "\n--now --revoke"},
 		func(c *cobra.Command) {
 			sure.add(c)
-			c.Flags().BoolVar(&asJSON, "json", false, "print the keys that are published then as JSON")
+			c.Flags().BoolVar(&asJSON, "json", false, "print the published keys as JSON afterwards")
 			c.Flags().BoolVar(&how.Now, "now", false, "sign with the new key in fifteen seconds")
-			c.Flags().BoolVar(&how.Revoke, "revoke", false, "with --now: take out all other keys")
+			c.Flags().BoolVar(&how.Revoke, "revoke", false, "with --now: revoke all other keys")
 		}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 			said := "rotated"
 			if how.Revoke {
@@ -102,7 +102,7 @@ func newKeysRevoke(s std) *cobra.Command {
 		Use: "KID...", Args: cobra.MinimumNArgs(1), Example: "5Xq1Jm0cZr8",
 	}, func(c *cobra.Command) {
 		sure.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print the keys that are published then as JSON")
+		c.Flags().BoolVar(&asJSON, "json", false, "print the published keys as JSON afterwards")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		ends, err := tokensEnd(c.Context(), by)
 		if err != nil {

@@ -26,16 +26,14 @@ func newLabCommand(s std) *cobra.Command {
 	var withPerson, noBrowser, asJSON bool
 	var secretFile string
 	c := &cobra.Command{
-		Use: "lab ISSUER", Short: "Test any authorization server against what MCP requires of it",
-		Long: "Reads the metadata of an authorization server, registers clients with it, and sends requests that\n" +
-			"are right and wrong to each of its endpoints; prints what each requirement of docs/requirements.md has\n" +
-			"come to, and exits with 1 when something fails that MUST be. It deletes the clients where the server\n" +
-			"offers that (RFC 7592).\n" +
-			"\n" +
-			"It tests servers of this machine, and others that have the line \"mcp-authd lab until DATE\" (the last\n" +
-			"day, as 2026-12-31) at " + lab.Consent + ", with one request at a time, 200 at most.\n" +
-			"\n" +
-			"--sign-in opens the browser for you to sign in, several times, and tests codes and tokens as well.",
+		Use: "lab ISSUER", Short: "Test any authorization server against the requirements of MCP",
+		Long: "Reads the metadata of an authorization server, registers clients with it, and sends correct and\n" +
+			"wrong requests to each endpoint. Prints the result for each requirement of docs/requirements.md, and\n" +
+			"exits with 1 if a MUST requirement fails. It deletes the clients if the server supports that (RFC\n" +
+			"7592).\n\n" +
+			"It tests servers on this machine, and other servers that publish the line \"mcp-authd lab until DATE\"\n" +
+			"(the last day, such as 2026-12-31) at " + lab.Consent + ". It sends one request at a time, 200 at most.\n\n" +
+			"--sign-in also tests codes and tokens: it opens the browser several times for you to sign in.",
 		Example: "  mcp-authd lab http://127.0.0.1:8414\n" +
 			"  mcp-authd lab https://auth.example.com --sign-in --resource https://mcp.example.com/mcp",
 		Args: cobra.ExactArgs(1),
@@ -78,12 +76,12 @@ func newLabCommand(s std) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&o.ClientID, "client", "", "a client that is registered, where clients cannot register")
+	c.Flags().StringVar(&o.ClientID, "client", "", "a registered client, for servers without client registration")
 	c.Flags().StringVar(&secretFile, "client-secret-file", "", "file with its secret, if it has one")
 	c.Flags().StringVar(&o.RedirectURI, "redirect-uri", "", "the redirect URI of that client, on loopback")
-	c.Flags().StringVar(&o.Resource, "resource", "", "the MCP server that tokens are asked for")
-	c.Flags().BoolVar(&withPerson, "sign-in", false, "test codes and tokens, too: you sign in in the browser")
-	c.Flags().BoolVar(&noBrowser, "no-browser", false, "with --sign-in: print the links, and open no browser")
+	c.Flags().StringVar(&o.Resource, "resource", "", "the MCP server to request tokens for")
+	c.Flags().BoolVar(&withPerson, "sign-in", false, "also test codes and tokens: you sign in with a browser")
+	c.Flags().BoolVar(&noBrowser, "no-browser", false, "with --sign-in: print the links instead of opening a browser")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -35,14 +35,14 @@ func newLoginCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "login MCP_URL",
 		Short: "Act as an MCP client: discover, register, sign in, list tools",
-		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
-			"and why. Nothing is kept.\n\n" +
-			"A tool that is called may need more than the sign-in gave. For more scope, for a stronger or\n" +
-			"more recent sign-in, and for the permission of a person for this one call, the sign-in is\n" +
-			"repeated, up to five times. Where another person has to approve the call, or with --device\n" +
-			"and --workload, the link is printed, and the command waits for that person.\n\n" +
-			"The value of --arg is a text where the input schema of the tool has one, or does not say, and\n" +
-			"JSON where it has another type: 250, true, null, [\"a\"], {\"a\": 1}.",
+		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed and why.\n" +
+			"Nothing is kept.\n\n" +
+			"A tool call may need more than the first sign-in gave: more scopes, a stronger or more recent\n" +
+			"sign-in, or the approval of a user for this call. The command then signs in again, up to five times.\n" +
+			"If another user has to approve the call, or with --device and --workload, it prints the link and\n" +
+			"waits.\n\n" +
+			"The value of --arg is a text if the input schema of the tool says text or gives no type. For other\n" +
+			"types it is JSON: 250, true, null, [\"a\"], {\"a\": 1}.",
 		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp\n" +
 			"  mcp-authd login --call pay --arg amount=250 --arg 'to={\"name\": \"Bob\"}' https://mcp.example.com/mcp\n" +
 			"  mcp-authd login --call pay --args-json '{\"amount\": 250}' https://mcp.example.com/mcp\n" +
@@ -60,19 +60,19 @@ func newLoginCommand(s std) *cobra.Command {
 		},
 	}
 	fl := c.Flags()
-	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL and open nothing")
-	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, and open no listener")
-	fl.StringVar(&f.workload, "workload", "", "sign in as the program that the `platform` says this is: "+
-		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (without =: what the environment shows)")
+	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL instead of opening a browser")
+	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, without a local listener")
+	fl.StringVar(&f.workload, "workload", "", "sign in as the workload that the `platform` identifies: "+
+		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (without =: detected from the environment)")
 	fl.Lookup("workload").NoOptDefVal = anyPlatform
 	fl.BoolVar(&f.dpop, "dpop", false, "bind tokens to a key that is kept in memory (RFC 9449)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
-	fl.StringSliceVar(&f.scopes, "scope", nil, "scopes to ask for (default: what the server asks for)")
-	fl.StringVar(&f.tool, "call", "", "call this tool after listing; steps up if it needs more")
+	fl.StringSliceVar(&f.scopes, "scope", nil, "scopes to request (default: the scopes that the server asks for)")
+	fl.StringVar(&f.tool, "call", "", "call this tool after listing; signs in again if it needs more")
 	fl.StringArrayVar(&f.args, "arg", nil, "argument of the tool as name=value; repeat for more")
-	fl.StringVar(&f.argsJSON, "args-json", "", "arguments of the tool as one JSON object, to which --arg adds")
+	fl.StringVar(&f.argsJSON, "args-json", "", "arguments of the tool as a JSON object; --arg adds to it")
 	fl.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait for everything")
 	return c
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func newMailCommand(s std) *cobra.Command {
-	return group("mail", "Test whether letters arrive", newMailTest(s))
+	return group("mail", "Test whether mail can be sent", newMailTest(s))
 }
 
 func newMailTest(s std) *cobra.Command {

@@ -34,9 +34,9 @@ func newMigrateUp(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "up", Short: "Migrate the database to this version, or create it", Args: cobra.NoArgs,
 		Example: "  mcp-authd migrate up\n  mcp-authd migrate up --now",
-		Long: "Applies the migrations that are missing. One after which servers of an earlier version cannot work any more\n" +
-			"may be put off, so that there is time to replace them: a server applies it when its time has come, and with\n" +
-			"database.migrate: off this command, called again. With --now nothing is put off.",
+		Long: "Applies the missing migrations. A migration that breaks servers of an earlier version may be\n" +
+			"postponed, so that you have time to replace them. A server applies it when the time has come; with\n" +
+			"database.migrate: off, run this command again. With --now, it is applied now.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, m, err := where.openUnmigrated(c.Context(), s, (*app).makeKeyFile)
 			if err != nil {

@@ -102,7 +102,7 @@ func flags(add ...func(*cobra.Command)) func(*cobra.Command) {
 type answering struct{ json bool }
 
 func (a *answering) add(c *cobra.Command) {
-	c.Flags().BoolVar(&a.json, "json", false, "print what is answered as JSON")
+	c.Flags().BoolVar(&a.json, "json", false, "print the response as JSON")
 }
 
 // print prints the output as JSON if requested, or else a line about the change.

@@ -10,7 +10,7 @@ import (
 )
 
 func newProposalCommand(s std) *cobra.Command {
-	return group("proposal", "Manage what waits for a second administrator",
+	return group("proposal", "Manage proposals for a second administrator",
 		newProposalList(s), newProposalShow(s), newProposalAccept(s), newProposalDecline(s))
 }
 

@@ -48,11 +48,11 @@ func newProtectCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "protect [flags] UPSTREAM_URL | -- COMMAND [ARG...]",
 		Short: "Run the server and a gateway in front of an MCP server",
-		Long: "Adds sign-in to an MCP server that has none: one that listens at a URL, or a program\n" +
-			"that speaks MCP on its standard input and output. Authorization server and gateway run in one\n" +
-			"process, at one origin, and need no configuration. Accounts, keys and clients are kept in the data\n" +
-			"directory. The MCP server is told who calls in the headers X-MCP-Subject, X-MCP-Client,\n" +
-			"X-MCP-Scope and, signed, X-MCP-Identity; only the gateway may reach it.",
+		Long: "Adds sign-in to an MCP server that has none: a URL, or a program that speaks MCP on its standard\n" +
+			"input and output. Authorization server and gateway run in one process, at one origin, and need no\n" +
+			"configuration. Accounts, keys and clients are kept in the data directory. The gateway sends the\n" +
+			"caller to the MCP server in the headers X-MCP-Subject, X-MCP-Client, X-MCP-Scope and, signed,\n" +
+			"X-MCP-Identity. Make sure that only the gateway can reach the MCP server.",
 		Example: "  mcp-authd protect http://127.0.0.1:3000/mcp\n" +
 			"  mcp-authd protect -- npx -y @modelcontextprotocol/server-everything\n" +
 			"  mcp-authd protect --url https://mcp.example.com --scope mcp=\"use it\" --scope admin=\"change things\" \\\n" +
@@ -73,29 +73,29 @@ func newProtectCommand(s std) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&p.listen, "listen", "127.0.0.1:8414", "address to listen on; port 0 takes a free one")
-	f.StringVar(&p.url, "url", "", "how clients reach it, such as https://mcp.example.com (default: the address)")
+	f.StringVar(&p.url, "url", "", "public URL, such as https://mcp.example.com (default: the address)")
 	f.StringVar(&p.path, "path", "/mcp", "path of the MCP server there")
 	f.StringVar(&p.name, "name", "",
-		"name that people are shown (default: what the MCP server, or its package, is called)")
+		"display name (default: the name of the MCP server or its package)")
 	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"},
-		"scope and, after '=', what it allows; repeat for more; the first is needed for everything")
+		"scope as NAME=DESCRIPTION; repeat for more; the first is needed for every call")
 	f.StringArrayVar(&p.first, "default", nil,
-		"scope that is asked for at the first sign-in, as the first one is; repeat for more. Others are asked for when a\n"+
+		"scope that is requested at the first sign-in, like the first one; repeat for more. Others are requested when a\n"+
 			"tool needs them")
 	f.StringArrayVar(&p.tools, "tool", nil,
 		"tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
 	f.StringVar(&p.dpop, "dpop", "",
-		"optional or required: whether tokens have to be bound to a key of the client (RFC 9449)")
+		"optional or required: whether tokens must be bound to a key of the client (RFC 9449)")
 	f.StringVar(&p.data, "data", "",
 		"directory for accounts, keys and clients (default: 'protect' in the data directory)")
-	f.StringVar(&p.user, "user", "", "make this account, with a password that is printed, in place of the setup link")
+	f.StringVar(&p.user, "user", "", "create this account and print its password, instead of the setup link")
 	f.StringArrayVar(&p.headers, "header", nil,
 		"header for the MCP server, \"Name: value\", or @FILE with one on each line; repeat for more")
 	f.StringArrayVar(&p.env, "env", nil,
 		"environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
-	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
+	f.StringArrayVar(&p.passEnv, "pass-env", nil, "environment variable to pass on to the program; repeat for more")
 	f.StringVar(&p.runAs, "run-as", "",
-		"user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
+		"user to run the program as, or UID:GID (needs root); without it the program can read the data directory")
 	f.StringVar(&p.sandbox, "sandbox", "",
 		"shut the program in (Linux): strict, or network if it opens connections, and, after commas, absolute paths that\n"+
 			"it may read, or, after '+', write: strict,/srv/files,+/var/lib/notes")

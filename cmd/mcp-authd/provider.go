@@ -10,7 +10,7 @@ import (
 )
 
 func newProviderCommand(s std) *cobra.Command {
-	return group("provider", "Look at identity providers", newProviderList(s), newProviderShow(s))
+	return group("provider", "Show identity providers", newProviderList(s), newProviderShow(s))
 }
 
 func newProviderList(s std) *cobra.Command {

@@ -26,7 +26,7 @@ const (
 func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, []string) error) {
 	var server string
 	var person signInFlags
-	c.Flags().StringVar(&server, "remote", "", "have the server at this URL do it (default: $"+envRemote+")")
+	c.Flags().StringVar(&server, "remote", "", "run the operation on the server at this URL (default: $"+envRemote+")")
 	person.add(c)
 	c.MarkFlagsMutuallyExclusive("remote", "config")
 	c.MarkFlagsMutuallyExclusive("remote", "data")

@@ -23,8 +23,8 @@ import (
 type signInFlags struct{ device, noBrowser bool }
 
 func (f *signInFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.device, "device", false, "with --remote: sign in by a code that is approved on another device")
-	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "with --remote: sign in at a URL that is printed")
+	c.Flags().BoolVar(&f.device, "device", false, "with --remote: sign in with a code that you approve on another device")
+	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "with --remote: print the sign-in URL instead of opening a browser")
 	c.MarkFlagsMutuallyExclusive("device", "no-browser")
 }
 
@@ -91,9 +91,9 @@ func newLogoutCommand(s std) *cobra.Command {
 	var out answering
 	c := &cobra.Command{
 		Use:   "logout",
-		Short: "End the sign-in that commands with --remote use",
-		Long: "Revokes what the server at the URL has given to the commands with --remote, and removes it from\n" +
-			"this computer.",
+		Short: "Sign out the commands with --remote",
+		Long: "Revokes the tokens that the server at the URL gave to the commands with --remote, and removes them\n" +
+			"from this computer.",
 		Example: "  mcp-authd logout --remote https://auth.example.com",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -109,26 +109,26 @@ func markScope(r *storage.Resource, name string, mark func(*storage.ScopeText)) 
 }
 
 func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, standard []string) {
-	c.Flags().StringVar(&f.name, "name", "", "name that people are shown ("+name+")")
+	c.Flags().StringVar(&f.name, "name", "", "display name ("+name+")")
 	c.Flags().StringArrayVar(&f.aliases, "alias", nil,
 		"another URL of it, so that one application can connect as several people; repeat for more"+aliases)
 	c.Flags().StringArrayVar(&f.scopes, "scope", standard,
-		"scope and, after '=', what it allows; repeat for more"+scopes)
+		"scope as NAME=DESCRIPTION; repeat for more"+scopes)
 	c.Flags().StringToStringVar(&f.marks.access, "access", nil,
-		"SCOPE=read, write or admin; repeat for more. People can grant what is read alone")
+		"SCOPE=read, write or admin; repeat for more. Users can choose to grant only read scopes")
 	c.Flags().StringArrayVar(&f.marks.first, "default", nil,
-		"scope that is asked for at the first sign-in; repeat for more. Others are asked for when a tool needs them")
+		"scope that is requested at the first sign-in; repeat for more. Others are requested when a tool needs them")
 	c.Flags().StringArrayVar(&f.marks.everyCall, "every-call", nil,
-		"scope that every call needs, so people cannot leave it out; repeat for more (default: the first default one)")
-	c.Flags().StringArrayVar(&f.marks.required, "required", nil, "scope that people cannot leave out; repeat for more")
+		"scope that every call needs, so users cannot decline it; repeat for more (default: the first default one)")
+	c.Flags().StringArrayVar(&f.marks.required, "required", nil, "scope that users cannot decline; repeat for more")
 	c.Flags().StringArrayVar(&f.marks.dangerous, "dangerous", nil,
-		"scope that people get only by picking it; repeat for more")
+		"scope that users must select explicitly; repeat for more")
 	c.Flags().StringToStringVar(&f.marks.acr, "acr", nil,
-		"SCOPE="+strings.Join(oauth.ACRs(), " or SCOPE=")+": how well people must have proved who they are for it; repeat for more")
+		"SCOPE="+strings.Join(oauth.ACRs(), " or SCOPE=")+": required authentication for it; repeat for more")
 	c.Flags().StringToStringVar(&f.marks.maxAge, "max-age", nil,
-		"SCOPE=5m: how long ago at most they must have; repeat for more")
+		"SCOPE=5m: maximum age of that authentication; repeat for more")
 	c.Flags().StringVar(&f.dpop, "dpop", "",
-		"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)")
+		"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 
@@ -271,7 +271,7 @@ func newResourceRemove(s std) *cobra.Command {
 		Example: "https://mcp.example.com/mcp\nhttps://mcp.example.com/mcp --yes",
 	}, func(c *cobra.Command) {
 		sure.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print what was removed as JSON")
+		c.Flags().BoolVar(&asJSON, "json", false, "print the removed MCP server as JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
 		if err == nil {

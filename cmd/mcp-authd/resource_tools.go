@@ -71,9 +71,9 @@ func newResourceAccept(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		c.Flags().StringVar(&digest, "digest", "",
-			"of the definition that was looked at (resource tool --json); default: the one that is shown now")
+			"digest of the reviewed definition (resource tool --json); default: the new definition")
 		c.Flags().BoolVar(&keep, "keep", false,
-			"keep the definition that was accepted, and forget the other one until it is seen again")
+			"keep the accepted definition, and forget the new one until it is seen again")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the tool as JSON")
 		c.MarkFlagsMutuallyExclusive("digest", "keep")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {

@@ -35,12 +35,12 @@ func newRestoreCommand(s std) *cobra.Command {
 	var sure confirmation
 	var check, asJSON bool
 	c := &cobra.Command{
-		Use: "restore FILE", Short: "Put a backup of the SQLite database in place",
-		Long: "Checks that a copy made by backup is whole, that the secret key opens it and that this version can use it, on a\n" +
-			"copy of it that is thrown away; then puts it in the place of the database, which is kept under another name.\n" +
-			"--check does the first part alone: run it after each backup, and know that it can be restored.\n" +
-			"\n" +
-			"Stop the server first. What was cut after the backup comes back; afterwards run: grant revoke --from-log.",
+		Use: "restore FILE", Short: "Restore a backup of the SQLite database",
+		Long: "Checks a backup on a temporary copy: that it is complete, that the secret key opens it, and that\n" +
+			"this version can use it. Then replaces the database with it, and keeps the old database under\n" +
+			"another name. With --check, it only checks: run it after each backup.\n\n" +
+			"Stop the server first. Revocations after the backup are lost with the old database, so run this\n" +
+			"afterwards: grant revoke --from-log.",
 		Example: "  mcp-authd restore --check /var/backups/mcp-authd-2026-11-24.db\n" +
 			"  mcp-authd restore /var/backups/mcp-authd-2026-11-24.db",
 		Args: cobra.ExactArgs(1),
@@ -89,7 +89,7 @@ func newRestoreCommand(s std) *cobra.Command {
 	}
 	where.add(c)
 	sure.add(c)
-	c.Flags().BoolVar(&check, "check", false, "change nothing: try it on a copy, and say what is in it")
+	c.Flags().BoolVar(&check, "check", false, "only check: test a copy and show its content, without changing anything")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -26,15 +26,15 @@ func newSecretCommand(s std) *cobra.Command {
 	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
 		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs,
 		Example: "  mcp-authd secret rotate\n  mcp-authd secret rotate --refresh-tokens",
-		Long: "Seals the secrets in the database again, under secret_key, in place, while servers run. Give every\n" +
-			"replica the new key first, as secret_key, and the old one in secret_key_old; afterwards the old one can\n" +
-			"go. May be repeated.\n\n" +
-			"With --refresh-tokens, for when the database and its master key are in the wrong hands, the key of refresh\n" +
-			"tokens is replaced as well: all that were issued end, and people are sent through the browser again.",
+		Long: "Encrypts the secrets in the database again, with secret_key, while servers run. First give every\n" +
+			"replica the new key as secret_key, and the old one in secret_key_old. Afterwards you can remove the\n" +
+			"old one. The command may be repeated.\n\n" +
+			"If the database and its master key are in the wrong hands, use --refresh-tokens: it also replaces\n" +
+			"the key of refresh tokens. All refresh tokens end, and users go through the browser again.",
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		out.add(c)
-		c.Flags().BoolVar(&tokens, "refresh-tokens", false, "end all refresh tokens that were issued")
+		c.Flags().BoolVar(&tokens, "refresh-tokens", false, "also revoke all refresh tokens")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		if tokens {
 			if err := sure.ask(s,

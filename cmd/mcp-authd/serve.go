@@ -20,10 +20,10 @@ func newServeCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the authorization server",
-		Long: "Runs the authorization server. Without a configuration file it uses SQLite in the data\n" +
-			"directory, generated keys and the issuer http://localhost:8414, and prints a one-time link\n" +
-			"to make the first administrator.\n\n" +
-			"With --domain it listens on the ports 443 and 80, and gets the certificate by itself.",
+		Long: "Runs the authorization server. Without a configuration file it uses SQLite in the data directory,\n" +
+			"generated keys and the issuer http://localhost:8414, and prints a one-time link to create the first\n" +
+			"administrator.\n\n" +
+			"With --domain it listens on the ports 443 and 80, and obtains the certificate itself.",
 		Example: "  mcp-authd serve\n  mcp-authd serve --domain auth.example.com\n" +
 			"  mcp-authd serve --config /etc/mcp-authd/config.yaml",
 		Args: cobra.NoArgs,

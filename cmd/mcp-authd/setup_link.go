@@ -18,7 +18,7 @@ func newSetupLinkCommand(s std) *cobra.Command {
 	var out answering
 	c := &cobra.Command{
 		Use:     "setup-link",
-		Short:   "Print a new one-time link to make the first administrator",
+		Short:   "Print a new one-time link to create the first administrator",
 		Example: "  mcp-authd setup-link",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -15,7 +15,7 @@ import (
 )
 
 func newTokenCommand(s std) *cobra.Command {
-	return group("token", "Look at tokens", newTokenInspect(s))
+	return group("token", "Show tokens", newTokenInspect(s))
 }
 
 func newTokenInspect(s std) *cobra.Command {

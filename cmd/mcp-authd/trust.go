@@ -13,7 +13,7 @@ import (
 )
 
 func newTrustCommand(s std) *cobra.Command {
-	return group("trust", "Manage the issuers whose assertions are accepted in place of a sign-in",
+	return group("trust", "Manage trusted issuers, whose assertions replace a sign-in",
 		newTrustAdd(s), newTrustList(s), newTrustShow(s), newTrustTest(s),
 		newTrustSwitch(s, admin.TrustDisable, "disabled", true), newTrustSwitch(s, admin.TrustEnable, "enabled", false),
 		newTrustRemove(s),

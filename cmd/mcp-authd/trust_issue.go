@@ -14,7 +14,7 @@ import (
 )
 
 func newTrustIssue(s std) *cobra.Command {
-	return group("issue", "Manage the authorization servers to which this one asserts who people are",
+	return group("issue", "Manage the authorization servers that clients can get assertions for",
 		newTrustIssueAdd(s), newTrustIssueList(s), newTrustIssueRemove(s))
 }
 
@@ -28,12 +28,12 @@ type audienceFlags struct {
 
 func (f *audienceFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringArrayVar(&f.resources, "resource", nil, "MCP server there that may be named; repeat for more")
-	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that may be asked for there; repeat for more")
+	fl.StringArrayVar(&f.resources, "resource", nil, "MCP server there that clients may request; repeat for more")
+	fl.StringArrayVar(&f.scopes, "scope", nil, "scope there that clients may request; repeat for more")
 	fl.StringArrayVar(&f.clients, "client", nil,
-		"client that may have assertions and, after '=', its id at the audience (default: the same); repeat for more")
-	fl.BoolVar(&f.mail, "email", false, "assert where the person gets mail")
-	fl.DurationVar(&f.maxAge, "max-age", 0, "how long ago the person must have signed in at most (default: any time)")
+		"client that may get assertions, with '=ID' if its id at the audience differs; repeat for more")
+	fl.BoolVar(&f.mail, "email", false, "include the mail address of the user")
+	fl.DurationVar(&f.maxAge, "max-age", 0, "maximum age of the sign-in (default: any)")
 	fl.BoolVar(&f.json, "json", false, "print the audience as JSON")
 }
 

@@ -20,7 +20,7 @@ const trustLinksShown = 100
 type nameFlags struct{ tenant, saml string }
 
 func (f *nameFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.tenant, "tenant", "", "tenant at the issuer, as the claim tenant has it")
+	c.Flags().StringVar(&f.tenant, "tenant", "", "tenant at the issuer, as in the claim tenant")
 	c.Flags().StringVar(&f.saml, "saml-issuer", "", "SUBJECT is a name identifier of this SAML issuer of the entry")
 }
 
@@ -72,7 +72,7 @@ func newTrustUnlink(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		f.add(c)
 		sure.add(c)
-		c.Flags().BoolVar(&asJSON, "json", false, "print the links that are gone as JSON")
+		c.Flags().BoolVar(&asJSON, "json", false, "print the removed links as JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		p, err := f.person(args)
 		if err != nil {

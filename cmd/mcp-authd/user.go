@@ -82,7 +82,7 @@ func newUserAdd(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		role.add(c)
-		c.Flags().StringVar(&in.Mail, "mail", "", "where the person gets mail")
+		c.Flags().StringVar(&in.Mail, "mail", "", "mail address of the user")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
 		in.Name, in.Role = args[0], string(role.role)

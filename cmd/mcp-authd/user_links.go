@@ -20,9 +20,9 @@ func newUserInvite(s std) *cobra.Command {
 		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nbob --mail bob@example.com --ttl 7d\ncarol --group editors",
 	}, func(c *cobra.Command) {
 		role.add(c)
-		c.Flags().StringVar(&in.Mail, "mail", "", "where the person gets mail")
+		c.Flags().StringVar(&in.Mail, "mail", "", "mail address of the user")
 		c.Flags().StringSliceVar(&in.Groups, "group", nil, "add the new account to this group; may be repeated")
-		c.Flags().Var(&ttl, "ttl", "how long the link is good (default: login.links.invite_ttl)")
+		c.Flags().Var(&ttl, "ttl", "lifetime of the link (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
 		in.Name, in.Role = args[0], string(role.role)
@@ -46,7 +46,7 @@ func newUserRecover(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&in.Now, "now", false, "refuse if the link would have to wait")
 		c.Flags().Var(&ttl, "ttl",
-			"how long the link works, from the moment when it starts to (default: login.links.recover_ttl)")
+			"lifetime of the link, from the time that it starts to work (default: login.links.recover_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
 		in.Name = args[0]

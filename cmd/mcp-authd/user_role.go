@@ -10,7 +10,7 @@ import (
 type roleFlags struct{ role admin.Role }
 
 func (f *roleFlags) add(c *cobra.Command) {
-	const says = "what it may administer: administrator, auditor, support or none"
+	const says = "administration role: administrator, auditor, support or none"
 	c.Flags().Func("role", says, func(name string) (err error) {
 		f.role, err = admin.ParseRole(name)
 		return err

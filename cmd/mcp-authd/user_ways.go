@@ -71,7 +71,7 @@ func newUserWaysRemove(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		out.add(c)
-		c.Flags().BoolVar(&in.Force, "force", false, "even if nothing else lets the person in")
+		c.Flags().BoolVar(&in.Force, "force", false, "even if the user then has no authentication method")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in.Name, in.Way = args[0], args[1]
 		if err := sure.ask(s, "This removes "+in.Way+" of "+in.Name+"."); err != nil {

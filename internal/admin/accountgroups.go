@@ -19,7 +19,7 @@ type Group struct {
 	CreatedAt   time.Time `json:"created_at"`
 	Members     int       `json:"members" jsonschema:"how many accounts were put into it"`
 	// ProviderGroups are those whose people are members besides.
-	ProviderGroups []ProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups at providers whose people are members too"`
+	ProviderGroups []ProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups at providers whose users are also members"`
 }
 
 // ProviderGroup is a group at an identity provider.
@@ -54,14 +54,14 @@ type GroupDetails struct {
 type GroupMembers struct {
 	Group       string   `json:"group" jsonschema:"the name of the group, of small letters, digits and - . _"`
 	Users       []string `json:"users,omitempty" jsonschema:"names of the accounts to put into it"`
-	Description string   `json:"description,omitempty" jsonschema:"of a new group: what it is for"`
+	Description string   `json:"description,omitempty" jsonschema:"purpose of a new group"`
 	ProviderMembers
 }
 
 // ProviderMembers are the people in a group at a provider.
 type ProviderMembers struct {
 	Provider      string `json:"provider,omitempty" jsonschema:"with provider_group: the id of the provider"`
-	ProviderGroup string `json:"provider_group,omitempty" jsonschema:"whom the provider names in this group (its claim groups) is a member"`
+	ProviderGroup string `json:"provider_group,omitempty" jsonschema:"users that the provider puts in this group (its claim groups) are members"`
 }
 
 // GroupLeavers is the input for removing accounts from a group.
@@ -75,7 +75,7 @@ type GroupLeavers struct {
 type GroupChanged struct {
 	Group
 	ProviderMembers
-	Created bool     `json:"created,omitempty" jsonschema:"the group is new"`
+	Created bool     `json:"created,omitempty" jsonschema:"the group was created"`
 	Users   []string `json:"users,omitempty" jsonschema:"the accounts that were put in or taken out"`
 }
 
@@ -83,10 +83,11 @@ type GroupChanged struct {
 var (
 	GroupAdd = define(Spec{
 		Name: "group add", Method: "POST", Path: "/groups", Fresh: true,
-		Summary: "Put accounts into a group, which is made when it is new",
-		Details: "Rules say what the members of a group may have at an MCP server: rule set. Members are people, not groups.\n" +
-			"With a provider and one of its groups, all people are members whom the provider named in that group when it was\n" +
-			"last asked about their session there.",
+		Summary: "Put accounts into a group; creates the group if it is new",
+		Details: "Puts accounts into a group, and creates the group if it is new. Rules set the scopes that the\n" +
+			"members may use at an MCP server: see rule set. Members are accounts, not groups.\n" +
+			"With a provider and one of its groups, the members include every user whom the provider put in that\n" +
+			"group when it was last asked about their session.",
 	}, (*Service).addToGroup)
 	GroupRemove = define(Spec{
 		Name: "group remove", Method: "POST", Path: "/groups/{group}/remove", Fresh: true, Takes: true,
@@ -94,14 +95,14 @@ var (
 	}, (*Service).removeFromGroup)
 	GroupDelete = define(Spec{
 		Name: "group delete", Method: "DELETE", Path: "/groups/{group}", Fresh: true, Takes: true,
-		Summary: "Delete a group that no rule names",
+		Summary: "Delete a group that is in no rule",
 	}, (*Service).deleteGroup)
 	GroupList = define(Spec{
 		Name: "group list", Method: "GET", Path: "/groups", Roles: readers, Summary: "List the groups of accounts",
 	}, (*Service).listAccountGroups)
 	GroupShow = define(Spec{
 		Name: "group show", Method: "GET", Path: "/groups/{group}", Roles: readers,
-		Summary: "Show a group with its members and the rules that name it",
+		Summary: "Show a group with its members and rules",
 	}, (*Service).showGroup)
 )
 

@@ -20,17 +20,17 @@ type Application struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name,omitempty"`
 	Verified      bool      `json:"verified" jsonschema:"the operator or the host of its document vouches for the name; otherwise it gave the name itself"`
-	Places        []string  `json:"places,omitempty" jsonschema:"where it sends people back to: hosts, schemes, or loopback; the host of its document"`
+	Places        []string  `json:"places,omitempty" jsonschema:"where it redirects users to: hosts, schemes, or loopback; or the host of its document"`
 	Registrations int       `json:"registrations"`
 	Grants        int       `json:"grants"`
 	People        int       `json:"people"`
-	More          bool      `json:"more,omitempty" jsonschema:"there are at least so many grants and people"`
+	More          bool      `json:"more,omitempty" jsonschema:"the counts are lower bounds: there may be more grants and users"`
 	State         string    `json:"state" jsonschema:"active, paused or blocked"`
 	HeldBy        string    `json:"held_by,omitempty"`
 	HeldAt        time.Time `json:"held_at,omitzero"`
 	CreatedAt     time.Time `json:"created_at,omitzero"`
 	LastUsedAt    time.Time `json:"last_used_at,omitzero"`
-	Merged        []string  `json:"merged,omitempty" jsonschema:"applications that count as this one"`
+	Merged        []string  `json:"merged,omitempty" jsonschema:"applications that were merged into this one"`
 }
 
 // ApplicationDetails describes an application and its registrations.
@@ -42,13 +42,13 @@ type ApplicationDetails struct {
 
 // ApplicationID names an application.
 type ApplicationID struct {
-	ID string `json:"id" jsonschema:"the id of the application or of one of its clients, or its name where no other one has it"`
+	ID string `json:"id" jsonschema:"the id of the application or of one of its clients, or its name if it is unique"`
 }
 
 // ApplicationPair names two applications.
 type ApplicationPair struct {
 	ApplicationID
-	Into string `json:"into" jsonschema:"the application as which it counts from then on"`
+	Into string `json:"into" jsonschema:"the application to merge it into"`
 }
 
 // The states of an application.
@@ -63,9 +63,10 @@ var (
 	ApplicationList = define(Spec{
 		Name: "application list", Method: "GET", Path: "/applications", Roles: reading,
 		Summary: "List applications, each with all of its registrations",
-		Details: "Lists applications with their people and grants. Registrations of one name that send people back to the same\n" +
-			"places are one application; a client of the operator or of a metadata document is one by itself. Two programs\n" +
-			"of one name and different places are two applications. client list has the registrations.",
+		Details: "Lists applications with their users and grants. Registrations with the same name and the same\n" +
+			"redirect places (hosts, schemes or loopback) are one application. A client of the operator and a\n" +
+			"client with a metadata document are each a separate application. client list shows single\n" +
+			"registrations.",
 	}, (*Service).listApplications)
 	ApplicationShow = define(Spec{
 		Name: "application show", Method: "GET", Path: "/applications/{id}", Roles: reading,
@@ -73,25 +74,27 @@ var (
 	}, (*Service).showApplication)
 	ApplicationRevoke = define(Spec{
 		Name: "application revoke", Method: "POST", Path: "/applications/{id}/revoke", Fresh: true, Takes: true,
-		Summary: "End all grants of an application, for everyone",
-		Details: "Ends what people have granted an application, whatever the number of its registrations, and forgets their\n" +
-			"consents. People can approve it again; application block prevents that.",
+		Summary: "Revoke all grants of an application, for everyone",
+		Details: "Revokes all grants of an application, for all of its registrations, and forgets the consents. Users\n" +
+			"can approve the application again; application block prevents that.",
 	}, (*Service).revokeApplication)
 	ApplicationBlock = define(Spec{
 		Name: "application block", Method: "POST", Path: "/applications/{id}/block", Fresh: true, Takes: true,
-		Summary: "End all grants of an application, and let it in no more",
-		Details: "Ends the grants of an application and refuses it from then on: its registrations, new ones, and its tokens.\n" +
-			"A program that registers under another name is another application.",
+		Summary: "Block an application and revoke all of its grants",
+		Details: "Blocks an application: revokes its grants and refuses its tokens, its registrations and new ones. A\n" +
+			"program that registers under another name counts as another application.",
 	}, (*Service).blockApplication)
 	ApplicationUnblock = define(Spec{
 		Name: "application unblock", Method: "POST", Path: "/applications/{id}/unblock", Fresh: true,
-		Summary: "Let a blocked application in again",
-		Details: "What the block has ended stays ended: people approve the application again.",
+		Summary: "Unblock an application",
+		Details: "Lets a blocked application register and ask for access again. Revoked grants stay revoked, so users\n" +
+			"have to approve the application again.",
 	}, (*Service).unblockApplication)
 	ApplicationPause = define(Spec{
 		Name: "application pause", Method: "POST", Path: "/applications/{id}/pause", Fresh: true, Takes: true,
-		Summary: "Keep everything from an application until it is resumed, for everyone",
-		Details: "While it lasts the application gets no token, and its tokens are not active. Its grants stay.",
+		Summary: "Pause an application for everyone until it is resumed",
+		Details: "Pauses an application for everyone: until it is resumed it gets no tokens, and its tokens are\n" +
+			"inactive. Its grants stay.",
 	}, (*Service).pauseApplication)
 	ApplicationResume = define(Spec{
 		Name: "application resume", Method: "POST", Path: "/applications/{id}/resume", Fresh: true,
@@ -99,8 +102,9 @@ var (
 	}, (*Service).resumeApplication)
 	ApplicationDelete = define(Spec{
 		Name: "application delete", Method: "DELETE", Path: "/applications/{id}", Fresh: true, Takes: true,
-		Summary: "Delete all registrations of an application and end its grants",
-		Details: "Deletes the clients of an application as client delete does. It can register again, unless it is blocked.",
+		Summary: "Delete all registrations of an application and revoke its grants",
+		Details: "Deletes the clients of an application, as client delete does. The application can register again,\n" +
+			"unless it is blocked.",
 	}, (*Service).deleteApplication)
 	ApplicationMerge = define(Spec{
 		Name: "application merge", Method: "POST", Path: "/applications/{id}/merge", Fresh: true, Takes: true,
@@ -110,9 +114,9 @@ var (
 	}, (*Service).mergeApplications)
 	ApplicationSplit = define(Spec{
 		Name: "application split", Method: "POST", Path: "/applications/{id}/split", Fresh: true,
-		Summary: "Have an application that was merged be one by itself again",
-		Details: "Names the application that was merged by its own id, which application show lists. If both are paused or\n" +
-			"blocked, both stay so.",
+		Summary: "Undo a merge of two applications",
+		Details: "Makes a merged application separate again. Give the id of the application that was merged into the\n" +
+			"other, which application show lists. If the two are paused or blocked, both stay paused or blocked.",
 	}, (*Service).splitApplication)
 )
 

@@ -31,7 +31,7 @@ type AttemptsWanted struct {
 
 // AttemptReference names an attempt.
 type AttemptReference struct {
-	Reference string `json:"reference" jsonschema:"the reference on an error page, or that of another step"`
+	Reference string `json:"reference" jsonschema:"the reference on an error page, or of another step"`
 }
 
 // AttemptDetails describes an attempt with its steps. Text from clients and users was redacted
@@ -46,24 +46,24 @@ type AttemptDetails struct {
 var (
 	AttemptList = define(Spec{
 		Name: "attempt list", Method: "GET", Path: "/attempts", Roles: readers,
-		Summary: "List attempts, the newest first",
-		Details: "Lists what clients did to get tokens, one line for each attempt: from reading the metadata to the\n" +
-			"tokens, or to where it ended. What is listed was redacted before it was stored.",
+		Summary: "List attempts, newest first",
+		Details: "Lists the attempts of clients to get tokens, from reading the metadata to the tokens or the failure.\n" +
+			"Each attempt is one line. Attempts are redacted before they are stored.",
 	}, (*Service).listAttempts)
 	AttemptShow = define(Spec{
 		Name: "attempt show", Method: "GET", Path: "/attempts/{reference}", Roles: readers,
-		Summary: "Show each step of one attempt",
+		Summary: "Show each step of an attempt",
 	}, (*Service).showAttempt)
 	AttemptExplain = define(Spec{
 		Name: "attempt explain", Method: "GET", Path: "/attempts/{reference}/explanation", Roles: readers,
-		Summary: "Say what went wrong in one attempt, and what to do",
+		Summary: "Explain why an attempt failed, and what to do",
 	}, (*Service).explainAttempt)
 	AttemptBundle = define(Spec{
 		Name: "attempt bundle", Method: "GET", Path: "/attempts/{reference}/bundle", Roles: readers,
-		Summary: "Write one attempt so that it can be published",
-		Details: "Writes what is known of one attempt, for instance for an issue of the client. Persons, addresses, ids,\n" +
-			"hosts and all texts that clients, people and providers chose are placeholders in it, the same one for the\n" +
-			"same text.",
+		Summary: "Write an attempt in a form that you can publish",
+		Details: "Writes all that is recorded about an attempt, for example to report a bug of the client. Users,\n" +
+			"addresses, ids, hosts and all texts that clients, users and providers chose are replaced by\n" +
+			"placeholders. The same text gets the same placeholder.",
 	}, (*Service).bundleAttempt)
 )
 

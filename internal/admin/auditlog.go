@@ -30,8 +30,8 @@ type AuditWanted struct {
 // names.
 type AuditEntry struct {
 	auditformat.View
-	UserName   string `json:"user_name,omitempty" jsonschema:"of the person: as the entry has it, or of today"`
-	ClientName string `json:"client_name,omitempty" jsonschema:"as the entry has it, or of today"`
+	UserName   string `json:"user_name,omitempty" jsonschema:"name of the user: as in the entry, or the present one"`
+	ClientName string `json:"client_name,omitempty" jsonschema:"as in the entry, or the present one"`
 }
 
 // NameOf returns the current name for an ID field, or "" if the entry recorded a name.
@@ -47,22 +47,22 @@ func (e AuditEntry) NameOf(field string) string {
 
 // AuditIndex names an entry of the audit log.
 type AuditIndex struct {
-	Index int64 `json:"index" jsonschema:"the index of the entry, as audit list has it"`
+	Index int64 `json:"index" jsonschema:"the index of the entry, as in audit list"`
 }
 
 // AuditProof is a proof that can be checked with the log's public key alone, and the entries that
 // it proves.
 type AuditProof struct {
 	verify.Proof
-	Key   string       `json:"key" jsonschema:"of the log; compare it with the one that you have kept"`
-	Chain []AuditEntry `json:"chain" jsonschema:"the entries that are proved, by index, the last one that was asked about"`
+	Key   string       `json:"key" jsonschema:"public key of the log; compare it with your copy"`
+	Chain []AuditEntry `json:"chain" jsonschema:"the proved entries by index; the requested one is last"`
 }
 
 // AuditCheckpoint is the signed size of the audit log.
 type AuditCheckpoint struct {
-	Size       int64     `json:"size" jsonschema:"how many entries the log has"`
+	Size       int64     `json:"size" jsonschema:"number of entries in the log"`
 	At         time.Time `json:"at"`
-	Key        string    `json:"key" jsonschema:"of the log, as verifiers take it: name+hash+key"`
+	Key        string    `json:"key" jsonschema:"public key of the log for verifiers: name+hash+key"`
 	Checkpoint string    `json:"checkpoint" jsonschema:"in the format of c2sp.org/tlog-checkpoint"`
 }
 
@@ -71,46 +71,48 @@ type AuditSink struct {
 	ID      string    `json:"id"`
 	Kind    string    `json:"kind"`
 	Format  string    `json:"format"`
-	Opened  bool      `json:"opened" jsonschema:"a server has delivered to it, or tried to"`
-	Waiting int64     `json:"waiting" jsonschema:"entries that it does not have yet"`
-	Oldest  time.Time `json:"oldest,omitzero" jsonschema:"of the entries that wait"`
-	Lost    int64     `json:"lost" jsonschema:"entries that it will never have"`
-	Failed  string    `json:"failed" jsonschema:"why the last delivery failed; empty when it did not"`
+	Opened  bool      `json:"opened" jsonschema:"a server has delivered to it, or has tried to"`
+	Waiting int64     `json:"waiting" jsonschema:"queued entries"`
+	Oldest  time.Time `json:"oldest,omitzero" jsonschema:"time of the oldest queued entry"`
+	Lost    int64     `json:"lost" jsonschema:"entries that were lost to it"`
+	Failed  string    `json:"failed" jsonschema:"why the last delivery failed; empty if it succeeded"`
 }
 
 // Operations on the audit log.
 var (
 	AuditList = define(Spec{
 		Name: "audit list", Method: "GET", Path: "/audit", Roles: reading, Summary: "List entries of the audit log",
-		Details: "Lists entries of the audit log: sign-ins, what people allowed, tokens, cuts, administration. Each has\n" +
-			"its index, by which audit show finds it, and one that is not proven says why. In pages, the newest entries\n" +
-			"are on the first. A page may have few entries, or none, before the last one: one question reads 20,000\n" +
-			"entries at most.",
+		Details: "Lists entries of the audit log: sign-ins, consents, tokens, revocations and administration. Each\n" +
+			"entry has an index for audit show. An entry that is not proven gives the reason. The first page has\n" +
+			"the newest entries. A page before the last one may have few entries or none, because one request\n" +
+			"reads at most 20,000.",
 	}, (*Service).listAudit)
 	AuditShow = define(Spec{
 		Name: "audit show", Method: "GET", Path: "/audit/{index}", Roles: reading,
 		Summary: "Show an entry of the audit log",
-		Details: "Shows an entry with all that it says. Its leaf is the hash that the log is made of.",
+		Details: "Shows an audit log entry with all of its fields. Its leaf is the hash that goes into the log.",
 	}, (*Service).showAudit)
 	AuditProve = define(Spec{
 		Name: "audit prove", Method: "GET", Path: "/audit/{index}/proof", Roles: reading,
-		Summary: "Prove what allowed a call of a tool",
-		Details: "Walks from an entry of the audit log, such as tool.called, by its grant to the token and to what the\n" +
-			"person allowed, and proves that each is in the log that a checkpoint has signed. As JSON the proof is\n" +
-			"one document, which examples/auditverify checks with the key of the log alone.",
+		Summary: "Prove what allowed a tool call",
+		Details: "Proves what allowed a tool call. It follows an entry of the audit log, such as tool.called, to its\n" +
+			"grant, its token and the user's consent, and proves that each is in the log that a checkpoint has\n" +
+			"signed. As JSON the proof is one document, which examples/auditverify checks with only the key of\n" +
+			"the log.",
 	}, (*Service).proveAudit)
 	AuditCheckpointNew = define(Spec{
 		Name: "audit checkpoint", Method: "GET", Path: "/audit/checkpoint", Roles: reading,
-		Summary: "Sign how far the audit log has come",
-		Details: "Signs how far the audit log has come: keep it, and the key of the log, where the operator of the\n" +
-			"database cannot reach it, and audit verify will show whether anything before it was changed since.\n" +
-			"The format is that of https://c2sp.org/tlog-checkpoint. A server signs one each minute by itself.",
+		Summary: "Sign the current state of the audit log",
+		Details: "Signs the current size and hash of the audit log. Keep this checkpoint and the key of the log where\n" +
+			"the administrator of the database cannot change them. audit verify then shows whether any earlier\n" +
+			"entry was changed. The format is https://c2sp.org/tlog-checkpoint. A server also signs a checkpoint\n" +
+			"each minute.",
 	}, (*Service).auditCheckpoint)
 	AuditSinks = define(Spec{
 		Name: "audit sinks", Method: "GET", Path: "/audit/sinks", Roles: reading,
-		Summary: "List the sinks of the audit log, and what waits for each",
-		Details: "Lists the sinks of the configuration (audit.sinks) with the entries that each does not have yet, since\n" +
-			"when the oldest waits and why it was not taken, and how many entries a sink will never have.",
+		Summary: "List the log destinations of the audit log, and their queues",
+		Details: "Lists the configured log destinations (audit.sinks). For each one it shows the queued entries, the\n" +
+			"age of the oldest, why the last delivery failed, and how many entries are lost to it.",
 	}, (*Service).auditSinks)
 )
 

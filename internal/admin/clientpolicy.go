@@ -24,8 +24,8 @@ type ClientDetails struct {
 // ClientRule is the configured policy for one client.
 type ClientRule struct {
 	Trust   string `json:"trust" jsonschema:"allow, ask or deny"`
-	Rule    string `json:"rule" jsonschema:"what in the configuration says so"`
-	Consent string `json:"consent" jsonschema:"what people are asked before it gets access"`
+	Rule    string `json:"rule" jsonschema:"the configured rule that decides"`
+	Consent string `json:"consent" jsonschema:"the question to users before it gets access"`
 }
 
 // ClientDocument is a client metadata document as last read. Text is written by its publisher and
@@ -33,11 +33,11 @@ type ClientRule struct {
 type ClientDocument struct {
 	URL         string    `json:"url"`
 	ReadAt      time.Time `json:"read_at,omitzero"`
-	ReadAgainAt time.Time `json:"read_again_at,omitzero" jsonschema:"from then on it is read again when it is needed"`
+	ReadAgainAt time.Time `json:"read_again_at,omitzero" jsonschema:"from this time on, the next use reads it again"`
 	SHA256      string    `json:"sha256,omitempty" jsonschema:"digest of the document"`
-	Size        int       `json:"size,omitempty" jsonschema:"in bytes"`
+	Size        int       `json:"size,omitempty" jsonschema:"size in bytes"`
 	Problem     string    `json:"problem,omitempty" jsonschema:"why it cannot be used"`
-	FailedAt    time.Time `json:"failed_at,omitzero" jsonschema:"when it could not be had, since it was read last"`
+	FailedAt    time.Time `json:"failed_at,omitzero" jsonschema:"time of the last failed read since then"`
 	Failure     string    `json:"failure,omitempty"`
 	Text        string    `json:"text,omitempty" jsonschema:"its first 8 KiB, without control characters"`
 }
@@ -59,9 +59,9 @@ type ClientPolicy struct {
 
 // HostRule is the trust in metadata documents from a host or URL.
 type HostRule struct {
-	Pattern string `json:"pattern" jsonschema:"a host, *. and a domain, or a URL; all others where it is *"`
+	Pattern string `json:"pattern" jsonschema:"a host, a domain with *. in front, or a URL; all others are *"`
 	Trust   string `json:"trust" jsonschema:"allow, ask or deny"`
-	Key     string `json:"key" jsonschema:"the key of the configuration"`
+	Key     string `json:"key" jsonschema:"the configuration key"`
 }
 
 // DocumentRedirectsRule lists redirect URIs that a client may use in addition to those in its
@@ -75,9 +75,9 @@ type DocumentRedirectsRule struct {
 var ClientPolicyShow = define(Spec{
 	Name: "client policy", Method: "GET", Path: "/client-policy", Roles: reading,
 	Summary: "Show which clients are accepted, and which hosts are trusted",
-	Details: "Shows what the configuration says of clients that register themselves or have a metadata document:\n" +
-		"whether " +
-		"they are accepted, and what is thought of documents by where they are. The first that fits counts.",
+	Details: "Shows the configured rules for clients that register themselves or have a metadata document: whether\n" +
+		"they are accepted, and how documents are treated by their host or URL. The first rule that matches\n" +
+		"counts.",
 }, (*Service).clientPolicy)
 
 func (s *Service) clientPolicy(context.Context, None) (ClientPolicy, error) {

@@ -31,13 +31,13 @@ type Client struct {
 	Scopes       []string  `json:"scopes,omitempty"`
 	Resources    []string  `json:"resources,omitempty"`
 	RequirePAR   bool      `json:"require_par,omitempty"`
-	DPoP         bool      `json:"dpop_bound_access_tokens,omitempty" jsonschema:"it gets no other tokens"`
+	DPoP         bool      `json:"dpop_bound_access_tokens,omitempty" jsonschema:"it gets only tokens that are bound to a key"`
 	CreatedAt    time.Time `json:"created_at"`
 	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
-	Secret       string    `json:"secret,omitempty" secret:"yes" jsonschema:"only in the answer to client add and rotate-secret"`
-	User         string    `json:"user,omitempty" jsonschema:"whose key for a program it is"`
+	Secret       string    `json:"secret,omitempty" secret:"yes" jsonschema:"only in the response to client add and rotate-secret"`
+	User         string    `json:"user,omitempty" jsonschema:"the user who made this key for a program"`
 	UserName     string    `json:"user_name,omitempty"`
-	Warnings     []string  `json:"warnings,omitempty" jsonschema:"what it names that is not known here, after client add"`
+	Warnings     []string  `json:"warnings,omitempty" jsonschema:"names in it that are unknown here, after client add"`
 }
 
 func clientOf(c storage.Client) Client {
@@ -51,23 +51,23 @@ func clientOf(c storage.Client) Client {
 
 // NewClient describes a client that an administrator creates. Every field has a default.
 type NewClient struct {
-	ID           string   `json:"id,omitempty" jsonschema:"client id; random when it is left out"`
-	Name         string   `json:"name,omitempty" jsonschema:"name that people are shown"`
-	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema:"of a client for people who sign in"`
-	GrantTypes   []string `json:"grant_types,omitempty" jsonschema:"such as authorization_code, device, client_credentials"`
+	ID           string   `json:"id,omitempty" jsonschema:"client id; default random"`
+	Name         string   `json:"name,omitempty" jsonschema:"display name"`
+	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema:"redirect URIs, for a client that users sign in to"`
+	GrantTypes   []string `json:"grant_types,omitempty" jsonschema:"grant types, such as authorization_code, device or client_credentials"`
 	AuthMethod   string   `json:"auth_method,omitempty" jsonschema:"none, client_secret_basic, client_secret_post or private_key_jwt"`
 	// JWKS holds the public keys for private_key_jwt.
 	JWKS       map[string]any `json:"jwks,omitempty" jsonschema:"the public keys of private_key_jwt, a JSON Web Key Set"`
-	JWKSURI    string         `json:"jwks_uri,omitempty" jsonschema:"https URL at which they are published instead"`
-	Scopes     []string       `json:"scopes,omitempty" jsonschema:"that client credentials may have; or openid, to sign people in"`
-	Resources  []string       `json:"resources,omitempty" jsonschema:"that it may name and introspect for"`
-	RequirePAR bool           `json:"require_par,omitempty" jsonschema:"its authorization requests have to be pushed (RFC 9126)"`
-	DPoP       bool           `json:"dpop_bound_access_tokens,omitempty" jsonschema:"no tokens but those bound to a key (RFC 9449)"`
+	JWKSURI    string         `json:"jwks_uri,omitempty" jsonschema:"https URL of the key set, instead of jwks"`
+	Scopes     []string       `json:"scopes,omitempty" jsonschema:"scopes for client credentials; or openid, to sign users in"`
+	Resources  []string       `json:"resources,omitempty" jsonschema:"MCP servers that it may request tokens for and introspect for"`
+	RequirePAR bool           `json:"require_par,omitempty" jsonschema:"authorization requests must be pushed (RFC 9126)"`
+	DPoP       bool           `json:"dpop_bound_access_tokens,omitempty" jsonschema:"issue only tokens that are bound to a key (RFC 9449)"`
 }
 
 // ClientID names a client.
 type ClientID struct {
-	ID string `json:"id" jsonschema:"the id of the client, or its name where no other one has it"`
+	ID string `json:"id" jsonschema:"the id of the client, or its name if it is unique"`
 }
 
 // ClientEnded is a deleted client, with the number of grants that ended with it.
@@ -82,35 +82,35 @@ var (
 	ClientAdd = define(Spec{
 		Name: "client add", Method: "POST", Path: "/clients", Fresh: true, Secret: true,
 		Summary: "Create a client; its secret is shown once",
-		Details: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
-			"acts for itself with client credentials. The secret cannot be shown again.",
+		Details: "Creates a client of the operator. With redirect URIs, users sign in to it; without, it acts for\n" +
+			"itself with client credentials. The secret cannot be shown again.",
 	}, (*Service).addClient)
 	ClientList = define(Spec{
 		Name: "client list", Method: "GET", Path: "/clients", Roles: reading, Summary: "List clients",
-		Details: "Lists the clients of the operator, from the configuration and the store,\n" +
-			"those that have registered themselves and been approved by a person at least once,\n" +
-			"and the keys that people have made for programs: all of them, or those that have a text in\n" +
-			"their name or ID, where capital ASCII letters count as small ones.",
+		Details: "Lists clients: the operator's clients from the configuration and the store, clients that registered\n" +
+			"themselves and were approved by a user at least once, and the keys that users made for programs. You\n" +
+			"can search for a text in the name or ID, where ASCII capital letters match small ones.",
 	}, (*Service).listClients)
 	ClientShow = define(Spec{
-		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show one client",
-		Details: "Shows a client, with what the configuration says of clients like it, and its metadata document as the server\n" +
-			"that answers has last read it: each replica reads for itself, and the command without a server does so.",
+		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show a client",
+		Details: "Shows a client, the configured rules for clients of its kind, and its metadata document as this\n" +
+			"server last read it. Each replica reads the document itself, and so does the command without a\n" +
+			"server.",
 	}, (*Service).showClient)
 	ClientRotateSecret = define(Spec{
 		Name: "client rotate-secret", Method: "POST", Path: "/clients/{id}/rotate-secret", Fresh: true, Secret: true,
 		Takes:   true,
 		Summary: "Give a client a new secret, which is shown once",
-		Details: "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\n" +
-			"grants go on.",
+		Details: "Replaces the secret of a client that the operator added. The old secret stops working within\n" +
+			"seconds; the grants stay.",
 	}, (*Service).rotateSecret)
 	ClientDelete = define(Spec{
 		Name: "client delete", Method: "DELETE", Path: "/clients/{id}", Fresh: true,
 		Takes:   true,
-		Summary: "Delete a client and revoke everything it was granted",
-		Details: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Access ends at once. With very many grants, the status lists follow\n" +
-			"within minutes, by a running server or by grant finish.",
+		Summary: "Delete a client and revoke all of its grants",
+		Details: "Deletes a client, by id or name, and revokes its grants. The id can never be used again, even if the\n" +
+			"client registered itself and was never stored. Access ends at once. With very many grants, a running\n" +
+			"server or grant finish updates the status lists within minutes.",
 	}, (*Service).deleteClient)
 )
 

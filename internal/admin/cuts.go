@@ -16,8 +16,8 @@ import (
 // GrantsToEnd selects the grants to revoke: by names, by the provider that they depend on, or all.
 type GrantsToEnd struct {
 	Which
-	Provider string `json:"provider,omitempty" jsonschema:"all that rest on sign-ins at this provider, with the sign-ins"`
-	All      bool   `json:"all,omitempty" jsonschema:"every grant there is"`
+	Provider string `json:"provider,omitempty" jsonschema:"all grants from sign-ins at this provider, and the sign-ins"`
+	All      bool   `json:"all,omitempty" jsonschema:"every grant"`
 }
 
 // GrantsEnded lists the revoked grants.
@@ -52,19 +52,20 @@ var (
 	GrantRevoke = define(Spec{
 		Name: "grant revoke", Method: "DELETE", Path: "/grants/{id}", Fresh: true,
 		Takes:   true,
-		Summary: "End a grant",
-		Details: "Ends one grant by its id, at once. grant revoke-helper ends a helper of an application, and\n" +
-			"grant revoke-many the grants of a person, a client, an MCP server or a provider.",
+		Summary: "Revoke a grant",
+		Details: "Revokes a grant by its id, at once. A helper (sub-agent) of an application can be revoked by itself,\n" +
+			"and so can all grants of a user, a client, an MCP server or a provider.",
 	}, (*Service).revokeGrant)
 	GrantRevokeMany = define(Spec{
 		Name: "grant revoke-many", Method: "POST", Path: "/grants/revoke", Fresh: true,
 		Takes:   true,
-		Summary: "End the grants of a user, a client, an MCP server, a provider, or all",
+		Summary: "Revoke the grants of a user, a client, an MCP server, a provider, or all",
 	}, (*Service).revokeGrants)
 	GrantFinish = define(Spec{
 		Name: "grant finish", Method: "POST", Path: "/grants/finish", Summary: "Finish an interrupted revocation",
-		Details: "A command that revokes very many grants cuts access at once, and then it or a running server marks the grants as\n" +
-			"revoked for the status lists. Completes this where a command was interrupted and no server runs.",
+		Details: "Finishes a revocation of very many grants that was interrupted while no server runs. Such a\n" +
+			"revocation ends access at once; the command or a running server then marks each grant as revoked for\n" +
+			"the status lists.",
 	}, (*Service).finishCuts)
 )
 

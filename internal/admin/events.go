@@ -15,9 +15,9 @@ type EventReceiver struct {
 	ID         string    `json:"id"`
 	Configured bool      `json:"configured"`
 	Waiting    int       `json:"waiting"`
-	Oldest     time.Time `json:"oldest,omitzero" jsonschema:"of the events that wait"`
-	Tries      int64     `json:"tries" jsonschema:"of the oldest"`
-	Failed     string    `json:"failed" jsonschema:"why the last try to send the oldest has failed"`
+	Oldest     time.Time `json:"oldest,omitzero" jsonschema:"time of the oldest queued event"`
+	Tries      int64     `json:"tries" jsonschema:"delivery attempts of the oldest event"`
+	Failed     string    `json:"failed" jsonschema:"why the last delivery of the oldest event failed"`
 }
 
 // ReceiverID names a receiver.
@@ -27,7 +27,7 @@ type ReceiverID struct {
 
 // EventSent is an event in the queue of a receiver.
 type EventSent struct {
-	ID       string `json:"id" jsonschema:"the jti of the event"`
+	ID       string `json:"id" jsonschema:"jti of the event"`
 	Receiver string `json:"receiver"`
 }
 
@@ -35,17 +35,18 @@ type EventSent struct {
 var (
 	EventsList = define(Spec{
 		Name: "events list", Method: "GET", Path: "/events/receivers", Roles: reading,
-		Summary: "List receivers, and what waits for each",
-		Details: "Lists the receivers of security events (events.receivers) with what waits for each, for how long, and\n" +
-			"why the last try to send the oldest has failed. One that is no more in the configuration is listed while\n" +
-			"something waits for it, or a server has named it within seven days.",
+		Summary: "List receivers of security events, and their queues",
+		Details: "Lists the receivers of security events (events.receivers). For each one it shows the queued events,\n" +
+			"the age of the oldest, and why its last delivery failed. A receiver that was removed from the\n" +
+			"configuration stays in the list while it has queued events, or if a server had it within the last\n" +
+			"seven days.",
 	}, (*Service).listReceivers)
 	EventsTest = define(Spec{
 		Name: "events test", Method: "POST", Path: "/events/receivers/{receiver}/test",
 		Summary: "Send a verification event to a receiver",
-		Details: "Has a running server send a verification event to a receiver, behind what waits for it. The log of the\n" +
-			"server says securityevent.sent with the id that is returned once the receiver has it, and events list\n" +
-			"why not.",
+		Details: "Queues a verification event for a receiver, behind its other events; a running server sends it. Once\n" +
+			"the receiver has the event, the server logs securityevent.sent with the returned id. If it does not\n" +
+			"arrive, events list shows why.",
 	}, (*Service).testReceiver)
 )
 

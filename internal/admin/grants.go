@@ -22,15 +22,15 @@ type Grant struct {
 	ProgramKey bool      `json:"program_key,omitempty" jsonschema:"the client is a key that the user made for a program"`
 	Resource   string    `json:"resource"`
 	Scope      string    `json:"scope"`
-	Connector  string    `json:"connector,omitempty" jsonschema:"the provider on whose session it rests, and with which it ends"`
-	Trust      string    `json:"trust,omitempty" jsonschema:"the trust entry whose issuer gave it by an assertion"`
+	Connector  string    `json:"connector,omitempty" jsonschema:"the provider of the sign-in; the grant ends with the session there"`
+	Trust      string    `json:"trust,omitempty" jsonschema:"the trust entry, if it was issued from an assertion"`
 	Session    string    `json:"provider_session,omitempty"`
-	Upstream   string    `json:"upstream,omitempty" jsonschema:"provider_session, under the name of the version before"`
+	Upstream   string    `json:"upstream,omitempty" jsonschema:"former name of provider_session"`
 	CreatedAt  time.Time `json:"created_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 	PausedAt   time.Time `json:"paused_at,omitzero"`
 
-	Helpers []Helper `json:"helpers,omitempty" jsonschema:"of grant show, and of grant list with tree"`
+	Helpers []Helper `json:"helpers,omitempty" jsonschema:"only in grant show, and in grant list with tree"`
 }
 
 // Which selects grants by names or IDs.
@@ -44,7 +44,7 @@ type Which struct {
 type GrantsWanted struct {
 	Paging
 	Which
-	Tree bool `json:"tree,omitempty" jsonschema:"with the helpers to which clients have handed less than they have"`
+	Tree bool `json:"tree,omitempty" jsonschema:"include helpers (sub-agents) that got reduced tokens from clients"`
 }
 
 // GrantID names a grant.
@@ -57,16 +57,16 @@ type GrantCount struct {
 	Grants       int  `json:"grants"`
 	People       int  `json:"people"`
 	Applications int  `json:"applications"`
-	More         bool `json:"more,omitempty" jsonschema:"there are at least so many"`
-	Pauses       int  `json:"pauses,omitempty" jsonschema:"pauses of the user, where one was asked about"`
+	More         bool `json:"more,omitempty" jsonschema:"the counts are lower bounds: there may be more"`
+	Pauses       int  `json:"pauses,omitempty" jsonschema:"pauses of the requested user"`
 }
 
 // GrantTotal counts grants, and names the user, client and MCP server that they were selected by.
 type GrantTotal struct {
 	GrantCount
-	User       string `json:"user,omitempty" jsonschema:"the id of the user that was asked about"`
+	User       string `json:"user,omitempty" jsonschema:"the id of the requested user"`
 	UserName   string `json:"user_name,omitempty"`
-	Client     string `json:"client,omitempty" jsonschema:"the id of the client that was asked about"`
+	Client     string `json:"client,omitempty" jsonschema:"the id of the requested client"`
 	ClientName string `json:"client_name,omitempty"`
 	Resource   string `json:"resource,omitempty"`
 }
@@ -78,12 +78,12 @@ var (
 	}, (*Service).listGrants)
 	GrantCounted = define(Spec{
 		Name: "grant count", Method: "GET", Path: "/grants/count", Roles: readers,
-		Summary: "Count live grants, as far as they are shown",
-		Details: "Says how many live grants there are, of how many people and to how many applications. Very many are not\n" +
-			"counted to their end: then it says that there are more.",
+		Summary: "Count live grants, with users and applications",
+		Details: "Counts live grants, their users and their applications. Very many are not counted completely: the\n" +
+			"answer then says that there are more.",
 	}, (*Service).countGrants)
 	GrantShow = define(Spec{
-		Name: "grant show", Method: "GET", Path: "/grants/{id}", Roles: reading, Summary: "Show one live grant",
+		Name: "grant show", Method: "GET", Path: "/grants/{id}", Roles: reading, Summary: "Show a live grant",
 	}, (*Service).showGrant)
 )
 

@@ -12,12 +12,12 @@ import (
 // UserMembership is a user's membership as a provider last reported it.
 type UserMembership struct {
 	Connector     string           `json:"connector" jsonschema:"the id of the provider"`
-	Name          string           `json:"name" jsonschema:"of the provider"`
+	Name          string           `json:"name" jsonschema:"name of the provider"`
 	Groups        []string         `json:"groups,omitempty"`
 	Organizations []string         `json:"organizations,omitempty"`
 	Teams         []string         `json:"teams,omitempty"`
-	SaidAt        time.Time        `json:"said_at" jsonschema:"when the provider last said so"`
-	Withheld      []WithheldScopes `json:"withheld,omitempty" jsonschema:"what scope_rules keep from the person who signs in there"`
+	SaidAt        time.Time        `json:"said_at" jsonschema:"when the provider last reported this"`
+	Withheld      []WithheldScopes `json:"withheld,omitempty" jsonschema:"scopes that scope_rules withhold from the user at this provider"`
 }
 
 // WithheldScopes are the scopes of a resource that a user may not have.
@@ -30,10 +30,11 @@ type WithheldScopes struct {
 // accounts, see GroupAdd.
 var UserGroups = define(Spec{
 	Name: "user groups", Method: "GET", Path: "/users/{name}/groups", Roles: readers,
-	Summary: "List the groups of a person at providers, and the scopes that they lack for it",
-	Details: "Lists what each provider where the person has a session has said last of their groups, organizations and\n" +
-		"teams, by which rules decide who may sign in and which scopes they may have (allow, scope_rules). They are\n" +
-		"changed at the provider, and counted when it is asked again. Groups of accounts here: group list, user show.",
+	Summary: "List the groups of a user at providers, and the scopes that rules withhold",
+	Details: "Lists the groups, organizations and teams that each provider last reported for the user's sessions\n" +
+		"there. Rules use them to decide who may sign in and which scopes a user may have (allow,\n" +
+		"scope_rules). Change them at the provider; they count when the provider is asked again. For groups\n" +
+		"of accounts here, see group list and user show.",
 }, (*Service).listGroups)
 
 func (s *Service) listGroups(ctx context.Context, in UserName) (Page[UserMembership], error) {

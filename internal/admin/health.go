@@ -21,18 +21,18 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Check  string `json:"check" jsonschema:"what it is about: database, clock, growth, replicas, keys, passkeys, recovery, events, audit, tools, names, mail, resources"`
+	Check  string `json:"check" jsonschema:"subject: database, clock, growth, replicas, keys, passkeys, recovery, events, audit, tools, names, mail or resources"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
 	// Resource is set for findings about the tools of an MCP server.
-	Resource string `json:"resource,omitempty" jsonschema:"the URL of the MCP server whose tools it is about"`
+	Resource string `json:"resource,omitempty" jsonschema:"URL of the MCP server of the tools"`
 }
 
 // Health is the state of an installation, as seen from its database.
 type Health struct {
-	OK       bool      `json:"ok" jsonschema:"no finding has the level fail"`
-	Version  string    `json:"version" jsonschema:"of the program that has looked"`
+	OK       bool      `json:"ok" jsonschema:"true if no finding has the level fail"`
+	Version  string    `json:"version" jsonschema:"version of the program that made the check"`
 	Issuer   string    `json:"issuer"`
 	Findings []Finding `json:"findings"`
 	// Replicas lists the servers of this database that run, or were lost within a day.
@@ -43,19 +43,19 @@ type Health struct {
 	AuditEntries  int64           `json:"audit_entries"`
 	AuditSigned   int64           `json:"audit_signed"`
 	AuditSignedAt time.Time       `json:"audit_signed_at,omitzero"`
-	Sinks         []AuditSink     `json:"sinks" jsonschema:"what waits for them, of all replicas"`
-	Receivers     []EventReceiver `json:"receivers" jsonschema:"what waits for them, of all replicas"`
+	Sinks         []AuditSink     `json:"sinks" jsonschema:"their queues, for all replicas"`
+	Receivers     []EventReceiver `json:"receivers" jsonschema:"their queues, for all replicas"`
 	Keys          []Key           `json:"keys"`
 }
 
 // HealthShow checks the installation.
 var HealthShow = define(Spec{
 	Name: "health show", Method: "GET", Path: "/health", Roles: reading,
-	Summary: "Check this installation, and show what waits to be delivered",
-	Details: "Looks at the database, the clock, the replicas, the keys, passkeys, the receivers of security events, the\n" +
-		"audit log and its sinks, with advice. doctor also looks at what is around: files, TLS, proxies, providers.\n" +
-		"Each replica says of itself what of the audit log waits there; what waits for sinks and receivers is in the\n" +
-		"database, and is of all replicas.",
+	Summary: "Check this installation, and show the delivery queues",
+	Details: "Checks the database, the clock, the replicas, the keys, passkeys, the receivers of security events,\n" +
+		"and the audit log and its destinations, and gives advice. doctor also checks the surroundings:\n" +
+		"files, TLS, proxies and providers. Each replica reports its own queue for the audit log. The queues\n" +
+		"of log destinations and event receivers are in the database, and are shown for all replicas.",
 }, (*Service).showHealth)
 
 // behind is how long a delivery may wait before it is reported.

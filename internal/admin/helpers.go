@@ -14,8 +14,8 @@ import (
 type Helper struct {
 	ID        string    `json:"id"`
 	Grant     string    `json:"grant"`
-	Parent    string    `json:"parent,omitempty" jsonschema:"the helper that it got its token from"`
-	Name      string    `json:"name" jsonschema:"as the client says"`
+	Parent    string    `json:"parent,omitempty" jsonschema:"the helper that handed on the token"`
+	Name      string    `json:"name" jsonschema:"name that the client gave it"`
 	Scope     string    `json:"scope"`
 	Depth     int       `json:"depth"`
 	CreatedAt time.Time `json:"created_at"`
@@ -31,7 +31,7 @@ type HelperID struct {
 var HelperRevoke = define(Spec{
 	Name: "grant revoke-helper", Method: "DELETE", Path: "/helpers/{id}", Fresh: true,
 	Takes:   true,
-	Summary: "End a helper, with the helpers below it",
+	Summary: "Revoke a helper (sub-agent), with the helpers below it",
 }, (*Service).revokeHelper)
 
 func helperOf(n storage.Node) Helper {

@@ -15,7 +15,7 @@ type Key struct {
 	Algorithm   string    `json:"alg"`
 	State       string    `json:"state" jsonschema:"next, active or retired"`
 	CreatedAt   time.Time `json:"created_at"`
-	ActivatesAt time.Time `json:"activates_at,omitzero" jsonschema:"of a next key, at the earliest"`
+	ActivatesAt time.Time `json:"activates_at,omitzero" jsonschema:"earliest time for a next key"`
 	ActivatedAt time.Time `json:"activated_at,omitzero"`
 	RetiredAt   time.Time `json:"retired_at,omitzero"`
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
@@ -24,8 +24,8 @@ type Key struct {
 // SigningKeys lists the published signing keys.
 type SigningKeys struct {
 	Page[Key]
-	AccessTTL string `json:"access_ttl" jsonschema:"how long an access token that one of them signed is good"`
-	Published string `json:"published,omitempty" jsonschema:"the key that keys rotate has published"`
+	AccessTTL string `json:"access_ttl" jsonschema:"lifetime of access tokens"`
+	Published string `json:"published,omitempty" jsonschema:"the new key of keys rotate"`
 }
 
 // KeyRotation says how to replace signing keys.
@@ -43,26 +43,28 @@ type KeyID struct {
 var (
 	KeysList = define(Spec{
 		Name: "keys list", Method: "GET", Path: "/keys", Roles: reading,
-		Summary: "List the signing keys that are published",
-		Details: "Lists the signing keys that are published: a next key signs nothing yet, the active one signs,\n" +
-			"a retired one is there for the tokens that it signed.",
+		Summary: "List the published signing keys",
+		Details: "Lists the published signing keys. A next key signs nothing yet, the active key signs, and a retired\n" +
+			"key only verifies the tokens that it signed.",
 	}, (*Service).listKeys)
 	KeysRotate = define(Spec{
 		Name: "keys rotate", Method: "POST", Path: "/keys/rotate", Fresh: true,
 		Takes: true, Summary: "Replace the signing key",
-		Details: "Publishes the next signing key, with which a running server begins to sign when resource servers\n" +
-			"have had time to fetch it (keys.publish_ahead). The present one then stays published until every\n" +
-			"token that it signed has expired.\n\n" +
-			"When it is to be now, the new key signs as soon as every replica knows it, in fifteen seconds. When the others\n" +
-			"are to be revoked now, for a key in the wrong hands, every other key is taken out as well and the new one\n" +
-			"signs at once: all access tokens end, and clients refresh theirs.",
+		Details: "Publishes the next signing key. A running server begins to sign with it once resource servers have\n" +
+			"had time to fetch it (keys.publish_ahead). The present key then stays published until every token\n" +
+			"that it signed has expired.\n\n" +
+			"If you choose to replace the key now, the new key signs as soon as every replica knows it, after\n" +
+			"fifteen seconds. If you also revoke the other keys, because one may be in the wrong hands, every\n" +
+			"other key is taken out and the new one signs at once: all access tokens end, and clients refresh\n" +
+			"theirs.",
 	}, (*Service).rotateKeys)
 	KeysRevoke = define(Spec{
 		Name: "keys revoke", Method: "DELETE", Path: "/keys/{kid}", Fresh: true,
 		Takes: true, Summary: "Revoke signing keys at once",
 		Details: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
-			"is among them, a new one replaces it; for fifteen seconds, until every replica knows that one, a retired\n" +
-			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
+			"is among them, a new one replaces it. For fifteen seconds, until every replica knows the new key, a\n" +
+			"retired key that is still published may sign. Access tokens that revoked keys signed end; clients\n" +
+			"refresh theirs.",
 	}, (*Service).revokeKey)
 )
 

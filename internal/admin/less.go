@@ -14,29 +14,29 @@ import (
 // LessGrant reduces the scopes of a grant.
 type LessGrant struct {
 	ID     string   `json:"id" jsonschema:"the id of the grant, grt_..."`
-	Scopes []string `json:"scopes" jsonschema:"those that it keeps"`
+	Scopes []string `json:"scopes" jsonschema:"scopes to keep"`
 }
 
 // Operations that reduce a grant.
 var (
 	GrantNarrow = define(Spec{
 		Name: "grant narrow", Method: "POST", Path: "/grants/{id}/narrow", Fresh: true,
-		Summary: "Leave a grant fewer permissions",
-		Details: "Leaves a grant the scopes that you name, and no others but offline_access. This holds for all connections\n" +
-			"of the application that the user has at the MCP server. Scopes that the MCP server needs for every call, or\n" +
-			"marks as required, cannot be left out. Refreshes and\n" +
-			"introspection say so at once; an access token " +
-			"that a resource server checks by itself says more until it expires (tokens.access_ttl).",
+		Summary: "Reduce the scopes of a grant",
+		Details: "Reduces a grant to the scopes that you name, plus offline_access. This applies to all connections of\n" +
+			"the application that the user has at the MCP server. You cannot remove scopes that the MCP server\n" +
+			"needs for every call or marks as required. Refresh and introspection show the reduced scopes at\n" +
+			"once. An access token that a resource server checks by itself keeps the old scopes until it expires\n" +
+			"(tokens.access_ttl).",
 	}, (*Service).narrowGrant)
 	GrantPause = define(Spec{
 		Name: "grant pause", Method: "POST", Path: "/grants/{id}/pause",
-		Summary: "Have an application get nothing until it is resumed",
-		Details: "Pauses the application of a grant: the user's connections of it at the MCP server give nothing, and it gets\n" +
-			"no new ones, until the user or grant resume ends the pause. grant pauses lists what is paused.",
+		Summary: "Pause the application of a grant until it is resumed",
+		Details: "Pauses the application of a grant. The user's connections of it to the MCP server stop working, and\n" +
+			"it gets no new ones, until the user or grant resume ends the pause. grant pauses lists the pauses.",
 	}, (*Service).pauseGrant)
 	GrantResume = define(Spec{
 		Name: "grant resume", Method: "POST", Path: "/grants/{id}/resume", Fresh: true,
-		Summary: "End the pause of the application of a grant",
+		Summary: "Resume the application of a grant",
 	}, (*Service).resumeGrant)
 )
 

@@ -21,10 +21,10 @@ import (
 type Invitation struct {
 	Name string `json:"name" jsonschema:"the name that the account will have"`
 	Role string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
-	Mail string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
+	Mail string `json:"mail,omitempty" jsonschema:"mail address of the user"`
 	// Groups can be set only by an administrator, as with group add.
 	Groups []string `json:"groups,omitempty" jsonschema:"names of the groups that the account will be in"`
-	TTL    string   `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
+	TTL    string   `json:"ttl,omitempty" jsonschema:"lifetime of the link, such as 7d (default: login.links.invite_ttl)"`
 }
 
 // Recovery is the request for a recovery link.
@@ -36,28 +36,28 @@ type Recovery struct {
 
 // Link is a created one-time link. Only its recipient may see it.
 type Link struct {
-	URL       string    `json:"url" secret:"yes" jsonschema:"a secret: give it to its person alone"`
+	URL       string    `json:"url" secret:"yes" jsonschema:"secret: give it only to the user"`
 	NotBefore time.Time `json:"not_before"`
 	ExpiresAt time.Time `json:"expires_at"`
-	Mail      string    `json:"mail,omitempty" jsonschema:"where it was sent"`
+	Mail      string    `json:"mail,omitempty" jsonschema:"address that it was sent to"`
 	Warning   string    `json:"warning,omitempty" jsonschema:"why it was not sent"`
 }
 
 // OpenLinks selects the links of one account, or all.
 type OpenLinks struct {
 	Paging
-	Name string `json:"name,omitempty" jsonschema:"of this account alone"`
+	Name string `json:"name,omitempty" jsonschema:"only links of this account"`
 }
 
 // OpenLink is a link that can still be used.
 type OpenLink struct {
 	Kind      string    `json:"kind"`
-	Name      string    `json:"name" jsonschema:"of the account, or of the one to be made"`
+	Name      string    `json:"name" jsonschema:"name of the account, or of the future account"`
 	User      string    `json:"user,omitempty"`
-	Admin     bool      `json:"admin,omitempty" jsonschema:"of an invitation"`
-	Role      Role      `json:"role,omitempty" jsonschema:"of an invitation"`
-	Mail      string    `json:"mail,omitempty" jsonschema:"of an invitation"`
-	Groups    []string  `json:"groups,omitempty" jsonschema:"of an invitation"`
+	Admin     bool      `json:"admin,omitempty" jsonschema:"only for an invitation"`
+	Role      Role      `json:"role,omitempty" jsonschema:"only for an invitation"`
+	Mail      string    `json:"mail,omitempty" jsonschema:"only for an invitation"`
+	Groups    []string  `json:"groups,omitempty" jsonschema:"only for an invitation"`
 	NotBefore time.Time `json:"not_before"`
 	ExpiresAt time.Time `json:"expires_at"`
 	CreatedAt time.Time `json:"created_at"`
@@ -66,7 +66,7 @@ type OpenLink struct {
 // LinksEnded says how many links of a user were revoked.
 type LinksEnded struct {
 	Name  string `json:"name"`
-	Ended int    `json:"ended" jsonschema:"how many links"`
+	Ended int    `json:"ended" jsonschema:"number of revoked links"`
 }
 
 // maxInvitedGroups bounds the groups of one invitation.
@@ -77,31 +77,34 @@ var (
 	UserInvite = define(Spec{
 		Name: "user invite", Method: "POST", Path: "/users/{name}/invitation",
 		Roles: helping, Fresh: true, Secret: true, Early: true,
-		Summary: "Make a one-time link by which a person makes an account",
-		Details: "Makes a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
-			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.\n" +
-			"Groups are joined when the invitation is accepted. Only an administrator can set them.",
+		Summary: "Create an invitation link for a new account",
+		Details: "Creates an invitation link. The recipient chooses a password or creates a passkey, and then has an\n" +
+			"account. If you give a mail address and mail.smtp is configured, the link is also sent by mail. It\n" +
+			"works once, and a new invitation replaces it.\n" +
+			"The account joins the given groups when the invitation is accepted. Only an administrator can set\n" +
+			"groups.",
 	}, (*Service).invite)
 	UserRecover = define(Spec{
 		Name: "user recover", Method: "POST", Path: "/users/{name}/recovery",
 		Roles: helping, Fresh: true, Secret: true,
-		Summary: "Make a one-time link by which a person gets back into an account",
-		Details: "Makes a link to hand over: its person chooses a new password, or makes a passkey that takes its place, " +
-			"and every session and grant of the account ends. When the person has other ways in, the link waits " +
-			"(login.links.recover_delay, 24 hours), and the person is told and can stop it. " +
-			"It works once; a new one replaces it.",
+		Summary: "Create a recovery link for an account",
+		Details: "Creates a recovery link. The recipient chooses a new password, or creates a passkey instead, and\n" +
+			"every session and grant of the account ends. If the user has other authentication methods, the link\n" +
+			"works only after a delay (login.links.recover_delay, 24 hours). The user is notified and can stop\n" +
+			"it. The link works once, and a new one replaces it.",
 	}, (*Service).recover)
 	UserLinks = define(Spec{
 		Name: "user links", Method: "GET", Path: "/links", Roles: readers,
-		Summary: "List one-time links that can still be used",
-		Details: "Lists invitations, links to recover an account, and links by which people reset a password, of one\n" +
-			"person or of all. A link itself is not kept, so it cannot be shown again.",
+		Summary: "List invitation, recovery and reset links that still work",
+		Details: "Lists the open links of a user or of all users: invitations, recovery links and password reset\n" +
+			"links. The link itself is not stored, so it cannot be shown again.",
 	}, (*Service).openLinks)
 	UserLinksWithdraw = define(Spec{
 		Name: "user links withdraw", Method: "DELETE", Path: "/users/{name}/links", Roles: helping,
 		Takes: true, Early: true,
-		Summary: "End every open link of a person",
-		Details: "Ends the invitation of a name, or every link of an account, whose person is told.",
+		Summary: "Revoke every open link of a user",
+		Details: "Revokes the invitation for a name, or every open link of an account. The user of the account is\n" +
+			"notified.",
 	}, (*Service).withdrawLinks)
 )
 

@@ -30,10 +30,10 @@ type LetterSent struct {
 // MailTest sends a test mail.
 var MailTest = define(Spec{
 	Name: "mail test", Method: "POST", Path: "/mail/test", Fresh: true,
-	Summary: "Send a test letter",
-	Details: "Sends a letter that asks nothing of its reader, and says what the mail server (mail.smtp) answers. Ten can be\n" +
-		"sent within an hour, three of them to one address. health show and doctor sign in at the mail server\n" +
-		"without sending anything.",
+	Summary: "Send a test mail",
+	Details: "Sends a test mail, and reports the answer of the mail server (mail.smtp). You can send ten within an\n" +
+		"hour, three of them to one address. health show and doctor sign in to the mail server without\n" +
+		"sending anything.",
 }, (*Service).testMail)
 
 // The limits of test mails, over all replicas and commands, so that they cannot be used to flood

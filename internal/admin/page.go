@@ -11,13 +11,13 @@ const MaxPage = 500
 
 // Paging is the part of an input that selects a page of a list.
 type Paging struct {
-	After string `json:"after,omitempty" jsonschema:"the next of the page before; nothing for the first page"`
-	Limit int    `json:"limit,omitempty" jsonschema:"how many items at most, up to 500; 100 when it is left out"`
+	After string `json:"after,omitempty" jsonschema:"next from the previous page; empty for the first page"`
+	Limit int    `json:"limit,omitempty" jsonschema:"maximum number of items, up to 500; default 100"`
 }
 
 // Searched is the part of an input that selects a page of the items whose names contain a text.
 type Searched struct {
-	Match string `json:"match,omitempty" jsonschema:"only those that have this text in name, mail address or ID"`
+	Match string `json:"match,omitempty" jsonschema:"only accounts with this text in name, mail address or ID"`
 	Paging
 }
 

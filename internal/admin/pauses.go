@@ -17,7 +17,7 @@ type Pause struct {
 	ID         string    `json:"id"`
 	User       string    `json:"user"`
 	UserName   string    `json:"user_name"`
-	Client     string    `json:"client" jsonschema:"the client of the grant by which it was paused"`
+	Client     string    `json:"client" jsonschema:"the client of the paused grant"`
 	ClientName string    `json:"client_name"`
 	Resource   string    `json:"resource"`
 	PausedAt   time.Time `json:"paused_at"`
@@ -36,9 +36,9 @@ type PauseID struct {
 // Operations on pauses, which can outlive their grants.
 var (
 	GrantPauses = define(Spec{
-		Name: "grant pauses", Method: "GET", Path: "/pauses", Roles: reading, Summary: "List what a user has paused",
-		Details: "Lists the applications that a user, or the operator for them, has paused, the newest pause first. A pause lasts\n" +
-			"when the grants are gone; grant resume ends it by its id.",
+		Name: "grant pauses", Method: "GET", Path: "/pauses", Roles: reading, Summary: "List paused applications",
+		Details: "Lists the applications that a user, or the operator for a user, has paused, newest pause first. A\n" +
+			"pause continues when the grants are gone; end it by its id with grant resume.",
 	}, (*Service).listPauses)
 	PauseEnd = define(Spec{
 		Name: "grant end-pause", Method: "POST", Path: "/pauses/{id}/resume", Fresh: true,

@@ -14,7 +14,7 @@ import (
 // User is an account.
 type User struct {
 	ID          string    `json:"id"`
-	Name        string    `json:"name" jsonschema:"what is typed at sign-in"`
+	Name        string    `json:"name" jsonschema:"name for signing in"`
 	Admin       bool      `json:"admin"`
 	Role        Role      `json:"role,omitempty" jsonschema:"administrator, auditor or support; absent for none"`
 	Disabled    bool      `json:"disabled"`
@@ -47,11 +47,11 @@ type UserDetails struct {
 	User
 	Grants []Grant `json:"grants"`
 	// MoreGrants: there are others, which grant list has.
-	MoreGrants bool     `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
+	MoreGrants bool     `json:"more_grants,omitempty" jsonschema:"there are more, see grant list"`
 	Groups     []string `json:"groups,omitempty" jsonschema:"the groups of the account"`
 	// ProviderGroups says which of Groups the person is in by a provider, and why.
-	ProviderGroups []UserProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups that the person is in because a provider said so"`
-	Access         []UserAccess        `json:"access,omitempty" jsonschema:"what rules leave the person; of other MCP servers: everything"`
+	ProviderGroups []UserProviderGroup `json:"provider_groups,omitempty" jsonschema:"groups that the user is in through a provider"`
+	Access         []UserAccess        `json:"access,omitempty" jsonschema:"scopes that rules allow the user; all scopes at MCP servers that are not listed"`
 }
 
 // Count counts the grants and their applications.
@@ -67,10 +67,10 @@ func (u UserDetails) Count() GrantCount {
 
 // NewUser describes an account to create.
 type NewUser struct {
-	Name     string `json:"name" jsonschema:"what is typed at sign-in"`
+	Name     string `json:"name" jsonschema:"name for signing in"`
 	Password string `json:"password" secret:"yes"`
 	Role     string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
-	Mail     string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
+	Mail     string `json:"mail,omitempty" jsonschema:"mail address of the user"`
 }
 
 // NewPassword is a new password for an account.
@@ -83,7 +83,7 @@ type NewPassword struct {
 // NewMail is a new mail address for an account.
 type NewMail struct {
 	Name string `json:"name" jsonschema:"the name of the account"`
-	Mail string `json:"mail,omitempty" jsonschema:"the address; nothing for nowhere"`
+	Mail string `json:"mail,omitempty" jsonschema:"the address; empty for no mail"`
 }
 
 // UserEnded is a deleted account, with the number of grants that ended with it.
@@ -100,44 +100,44 @@ var (
 	}, (*Service).addUser)
 	UserList = define(Spec{
 		Name: "user list", Method: "GET", Path: "/users", Summary: "List accounts", Roles: readers,
-		Details: "Lists the accounts, by name: all of them, or those that have a text in their name, mail address or ID.\n" +
-			"Capital letters count as small ones in names, in the rest as far as they are ASCII.",
+		Details: "Lists accounts by name. You can search for a text in the name, mail address or ID. Capital letters\n" +
+			"match small ones in names; in mail addresses and IDs only ASCII letters do.",
 	}, (*Service).listUsers)
 	UserShow = define(Spec{
 		Name: "user show", Method: "GET", Path: "/users/{name}", Roles: readers,
-		Summary: "Show one account and what it allowed",
+		Summary: "Show an account with its grants and sessions",
 	}, (*Service).showUser)
 	UserPasswd = define(Spec{
 		Name: "user passwd", Method: "PUT", Path: "/users/{name}/password", Roles: helping, Fresh: true,
-		Summary: "Set a new password; ends the user's sessions and grants",
+		Summary: "Set a new password and end the user's sessions and grants",
 	}, (*Service).setPassword)
 	UserDisable = define(Spec{
 		Name: "user disable", Method: "POST", Path: "/users/{name}/disable", Roles: helping, Fresh: true,
 		Takes:   true,
-		Summary: "Refuse an account, and end its sessions and grants",
+		Summary: "Disable an account and end its sessions and grants",
 	}, (*Service).disableUser)
 	UserEnable = define(Spec{
 		Name: "user enable", Method: "POST", Path: "/users/{name}/enable", Roles: helping, Fresh: true,
-		Summary: "Let a disabled account sign in again",
+		Summary: "Enable a disabled account",
 	}, (*Service).enableUser)
 	UserSetMail = define(Spec{
 		Name: "user set-mail", Method: "PUT", Path: "/users/{name}/mail", Roles: helping, Fresh: true,
-		Summary: "Say where a person gets mail; without an address: nowhere",
-		Details: "Says where a person gets mail about the account, and links to get back into it. " +
-			"Only the operator says so: what a provider claims is not used.",
+		Summary: "Set or remove a user's mail address",
+		Details: "Sets the address for mail about the account, including recovery links. Without an address, the user\n" +
+			"gets no mail. Only the operator sets it: addresses that providers report are not used.",
 	}, (*Service).setMail)
 	UserSetRole = define(Spec{
 		Name: "user set-role", Method: "PUT", Path: "/users/{name}/role", Fresh: true,
-		Summary: "Say what an account may administer; ends its sessions",
-		Details: "An administrator may do everything, an auditor may read everything, and support may help people:\n" +
-			"their accounts and their attempts. None takes the role away, but not that of the last administrator. Open\n" +
-			"links into an account that gets a role end.",
+		Summary: "Set the administration role of an account; ends its sessions",
+		Details: "Sets the role of an account. An administrator may do everything, an auditor may read everything, and\n" +
+			"support may help users with their accounts and attempts. The role none removes the role, except from\n" +
+			"the last administrator. Open recovery and reset links of an account that gets a role are revoked.",
 	}, (*Service).setRole)
 	UserDelete = define(Spec{
 		Name: "user delete", Method: "DELETE", Path: "/users/{name}", Roles: helping, Fresh: true,
 		Takes:   true,
-		Summary: "Remove an account with its sessions and grants",
-		Details: "Removes an account, its sign-ins and what it allowed applications.",
+		Summary: "Delete an account with its sessions and grants",
+		Details: "Deletes an account, its sign-ins and its grants to applications.",
 	}, (*Service).deleteUser)
 )
 

@@ -31,9 +31,9 @@ const sealedInputs = "inputs of proposals"
 // Proposal is an operation that waits for a second administrator.
 type Proposal struct {
 	ID        string          `json:"id"`
-	Operation string          `json:"operation" jsonschema:"what is carried out when it is accepted"`
-	Input     json.RawMessage `json:"input" jsonschema:"its input, without passwords and the like"`
-	About     string          `json:"about,omitempty" jsonschema:"what it is about, as people call it; absent for nothing yet"`
+	Operation string          `json:"operation" jsonschema:"operation to carry out on acceptance"`
+	Input     json.RawMessage `json:"input" jsonschema:"its input, without secrets"`
+	About     string          `json:"about,omitempty" jsonschema:"display name of the subject; absent if it does not exist yet"`
 	By        Party           `json:"by" jsonschema:"who proposed it"`
 	CreatedAt time.Time       `json:"created_at"`
 	ExpiresAt time.Time       `json:"expires_at"`
@@ -44,9 +44,9 @@ type Proposal struct {
 
 // Party is a user or a program.
 type Party struct {
-	User       string `json:"user,omitempty" jsonschema:"the name of the account, as it was then; absent for a program"`
+	User       string `json:"user,omitempty" jsonschema:"name of the account at that time; absent for a program"`
 	UserID     string `json:"user_id,omitempty"`
-	Client     string `json:"client,omitempty" jsonschema:"the application by which they act; absent for a browser"`
+	Client     string `json:"client,omitempty" jsonschema:"application that they used; absent for a browser"`
 	ClientName string `json:"client_name,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type ProposalID struct {
 // Accepted is an accepted proposal, with the output of its operation.
 type Accepted struct {
 	Proposal
-	Output any `json:"output,omitempty" jsonschema:"what the operation answers, with any secret, once"`
+	Output any `json:"output,omitempty" jsonschema:"result of the operation; any secret is shown only once"`
 }
 
 // ProposedError is returned if an operation needs two administrators and now waits for the second.
@@ -73,24 +73,25 @@ func (e *ProposedError) Error() string {
 var (
 	ProposalList = define(Spec{
 		Name: "proposal list", Method: "GET", Path: "/proposals", Roles: readers,
-		Summary: "List proposals of the last 24 hours: those that wait, and those that were decided",
-		Details: "Lists the operations of console.two_administrators that were asked for in the last 24 hours: those that\n" +
-			"wait, and those that were accepted or declined.",
+		Summary: "List the open and decided proposals of the last 24 hours",
+		Details: "Lists the proposals of the last 24 hours for operations in console.two_administrators: open,\n" +
+			"accepted and declined.",
 	}, (*Service).listProposals)
 	ProposalShow = define(Spec{
-		Name: "proposal show", Method: "GET", Path: "/proposals/{id}", Roles: readers, Summary: "Show one proposal",
+		Name: "proposal show", Method: "GET", Path: "/proposals/{id}", Roles: readers, Summary: "Show a proposal",
 	}, (*Service).showProposal)
 	ProposalAccept = define(Spec{
 		Name: "proposal accept", Method: "POST", Path: "/proposals/{id}/accept",
 		Roles: helping, Fresh: true, Secret: true,
-		Summary: "Carry out what another administrator proposed",
-		Details: "Carries the operation out as it was proposed, once. Another person than the one who proposed it does so,\n" +
-			"who may use the operation. It is refused when what it is about has changed since, or when who proposed it may\n" +
-			"not do it any more. Who has the database is not asked for a second administrator, and accepts none.",
+		Summary: "Accept another administrator's proposal and carry it out",
+		Details: "Carries out the proposed operation, once. You must be allowed to use the operation, and must not\n" +
+			"have proposed it yourself. It is refused if its subject has changed since, or if the proposer may no\n" +
+			"longer use the operation. A command with direct access to the database needs no second\n" +
+			"administrator, and cannot accept proposals.",
 	}, (*Service).acceptProposal)
 	ProposalDecline = define(Spec{
 		Name: "proposal decline", Method: "POST", Path: "/proposals/{id}/decline", Roles: helping,
-		Summary: "Decline what another administrator proposed, or take back what you did",
+		Summary: "Decline another administrator's proposal, or withdraw your own",
 	}, (*Service).declineProposal)
 )
 

@@ -100,7 +100,7 @@ func (s *Service) changedProviderGroup(ctx context.Context, group string, in Pro
 
 // UserProviderGroup is a provider group that makes a person a member of a group.
 type UserProviderGroup struct {
-	Group string `json:"group" jsonschema:"the group that the person is in for it"`
+	Group string `json:"group" jsonschema:"group that this makes the user a member of"`
 	ProviderGroup
 }
 

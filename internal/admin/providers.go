@@ -14,9 +14,9 @@ type Provider struct {
 	Name        string   `json:"name"`
 	Type        string   `json:"type"`
 	Issuer      string   `json:"issuer,omitempty" jsonschema:"or the address where the product is installed"`
-	Domains     []string `json:"domains,omitempty" jsonschema:"people with an address in one of them are sent there"`
-	RedirectURI string   `json:"redirect_uri" jsonschema:"has to be registered at the provider, exactly so"`
-	CheckEvery  string   `json:"check_every,omitempty" jsonschema:"how often it is asked whether a session goes on"`
+	Domains     []string `json:"domains,omitempty" jsonschema:"users with a mail address in one of these domains are sent there"`
+	RedirectURI string   `json:"redirect_uri" jsonschema:"must be registered at the provider exactly like this"`
+	CheckEvery  string   `json:"check_every,omitempty" jsonschema:"how often sessions are checked there"`
 	Detached    bool     `json:"detached,omitempty" jsonschema:"sign-ins do not end with the session there"`
 	// The following fields are the observations of the answering server, or of the command that has
 	// direct database access. Other replicas may have observed something else.
@@ -24,8 +24,8 @@ type Provider struct {
 	Resting    bool `json:"resting,omitempty" jsonschema:"so often that this server leaves it alone for a while"`
 
 	MetadataReadAt time.Time `json:"metadata_read_at,omitzero" jsonschema:"when this server last read its metadata"`
-	MetadataNextAt time.Time `json:"metadata_next_at,omitzero" jsonschema:"from then on they are read again when they are needed"`
-	KeysReadAt     time.Time `json:"keys_read_at,omitzero" jsonschema:"when this server last read its keys; they are read when a token is by none that is known"`
+	MetadataNextAt time.Time `json:"metadata_next_at,omitzero" jsonschema:"from this time on, the next use reads them again"`
+	KeysReadAt     time.Time `json:"keys_read_at,omitzero" jsonschema:"when this server last read its keys; it reads them again for a token with an unknown key"`
 	FailedAt       time.Time `json:"failed_at,omitzero" jsonschema:"when metadata or keys last could not be read"`
 	Failed         string    `json:"failed,omitempty" jsonschema:"which of them, and how"`
 }
@@ -34,9 +34,9 @@ type Provider struct {
 type ProviderDetails struct {
 	Provider
 	LogoutURI string         `json:"logout_uri,omitempty" jsonschema:"for back-channel logout, where the provider offers it"`
-	OK        bool           `json:"ok" jsonschema:"people can sign in there, for all that can be told from here"`
-	Findings  []ProviderFact `json:"findings" jsonschema:"what was found when it was asked just now"`
-	TookMS    int64          `json:"took_ms" jsonschema:"how long the questions took"`
+	OK        bool           `json:"ok" jsonschema:"users can sign in there, as far as this server can check"`
+	Findings  []ProviderFact `json:"findings" jsonschema:"results of this check"`
+	TookMS    int64          `json:"took_ms" jsonschema:"duration of the check"`
 }
 
 // ProviderFact is the result of one check of a provider.
@@ -55,13 +55,13 @@ type ProviderID struct {
 var (
 	ProviderList = define(Spec{
 		Name: "provider list", Method: "GET", Path: "/providers", Roles: reading, Summary: "List identity providers",
-		Details: "Lists the providers of the configuration (thirdparty), with the redirect URI to register at each.",
+		Details: "Lists the configured identity providers (thirdparty), with the redirect URI to register at each.",
 	}, (*Service).listProviders)
 	ProviderShow = define(Spec{
 		Name: "provider show", Method: "GET", Path: "/providers/{id}", Roles: reading,
-		Summary: "Check whether people can sign in at an identity provider",
-		Details: "Asks a provider for its metadata, its keys and whether it knows our credentials, and shows what was found,\n" +
-			"with advice. It signs no person in and changes nothing.",
+		Summary: "Check whether users can sign in at an identity provider",
+		Details: "Checks an identity provider: asks for its metadata and keys, and whether it accepts this server's\n" +
+			"credentials. Shows the findings, with advice. It signs nobody in and changes nothing.",
 	}, (*Service).showProvider)
 )
 

@@ -31,20 +31,20 @@ const (
 
 // Replica is a server that uses this database, or was lost less than a day ago.
 type Replica struct {
-	ID        string    `json:"id" jsonschema:"of the process: each start has its own"`
-	Name      string    `json:"name" jsonschema:"of its machine, or as configured"`
-	State     string    `json:"state" jsonschema:"running; or lost: it was not seen for a minute, and did not say that it stops"`
-	This      bool      `json:"this,omitempty" jsonschema:"it is the one that has answered"`
-	Version   string    `json:"version" jsonschema:"of its program"`
-	Migration int       `json:"migration" jsonschema:"the last step of the schema that its program knows"`
+	ID        string    `json:"id" jsonschema:"id of the process; new at each start"`
+	Name      string    `json:"name" jsonschema:"host name, or the configured name"`
+	State     string    `json:"state" jsonschema:"running; or lost: not seen for a minute, without a clean stop"`
+	This      bool      `json:"this,omitempty" jsonschema:"true for the replica that sent this response"`
+	Version   string    `json:"version" jsonschema:"version of its program"`
+	Migration int       `json:"migration" jsonschema:"last migration that its program knows"`
 	Issuer    string    `json:"issuer"`
-	Address   string    `json:"address" jsonschema:"at which it listens"`
+	Address   string    `json:"address" jsonschema:"listen address"`
 	StartedAt time.Time `json:"started_at"`
 	SeenAt    time.Time `json:"seen_at" jsonschema:"by the clock of the database"`
 	// The following fields were reported by this replica at SeenAt, and concern it alone.
 	ClockBehindMS int64 `json:"clock_behind_ms" jsonschema:"by how much the clock of its machine is behind the database's"`
-	AuditWaiting  int   `json:"audit_waiting" jsonschema:"entries that have yet to reach the audit log"`
-	AuditLost     int64 `json:"audit_lost" jsonschema:"entries since its start that never will"`
+	AuditWaiting  int   `json:"audit_waiting" jsonschema:"entries queued for the audit log"`
+	AuditLost     int64 `json:"audit_lost" jsonschema:"entries lost since its start"`
 
 	peerAddress string // these two: see storage.Replica
 	unreached   string

@@ -29,7 +29,7 @@ type Resource struct {
 // ToolNeed is the gateway's rule for one tool, or for the tools with a prefix.
 type ToolNeed struct {
 	Name   string   `json:"name"`
-	Scopes []string `json:"scopes,omitempty" jsonschema:"all that a call needs"`
+	Scopes []string `json:"scopes,omitempty" jsonschema:"all scopes that a call needs"`
 	Denied bool     `json:"denied,omitempty"`
 	// Clearance is set if a person must approve each call.
 	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to approve each call"`
@@ -38,11 +38,11 @@ type ToolNeed struct {
 // ClearanceNeed says who must approve each call of a tool, and which authentication the approval
 // needs.
 type ClearanceNeed struct {
-	By        string   `json:"by" jsonschema:"person: for whom the call is made, or other: another one"`
-	Approvers []string `json:"approvers,omitempty" jsonschema:"names of accounts that may, for other; none: administrators"`
-	ACR       string   `json:"acr,omitempty" jsonschema:"the authentication context class that is needed"`
-	MaxAge    string   `json:"max_age,omitempty" jsonschema:"how old the proof may be, such as 5m0s"`
-	When      string   `json:"when,omitempty" jsonschema:"an expression over the arguments; left out: each call needs it"`
+	By        string   `json:"by" jsonschema:"person: the user of the call; other: another user"`
+	Approvers []string `json:"approvers,omitempty" jsonschema:"for other: names of accounts that may approve; none: administrators"`
+	ACR       string   `json:"acr,omitempty" jsonschema:"required authentication context class (acr)"`
+	MaxAge    string   `json:"max_age,omitempty" jsonschema:"maximum age of the sign-in, such as 5m0s"`
+	When      string   `json:"when,omitempty" jsonschema:"an expression over the arguments; without it, each call needs approval"`
 }
 
 // String describes the rule in one line.
@@ -81,20 +81,21 @@ var (
 	ResourceList = define(Spec{
 		Name: "resource list", Method: "GET", Path: "/resources", Roles: reading,
 		Summary: "List MCP servers, and the scopes that their tools need",
-		Details: "Lists MCP servers with their scopes, and the tools that need more than every call where this\n" +
-			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.\n" +
-			"A stored one that the configuration has as well is overridden: tokens are issued by the configuration.",
+		Details: "Lists MCP servers with their scopes, and, where this server is also the gateway, the tools that need\n" +
+			"additional scopes. In a data directory of protect, it shows the MCP server of the last start. A\n" +
+			"stored MCP server that is also in the configuration is overridden: tokens are issued by the\n" +
+			"configuration.",
 	}, (*Service).listResources)
 	ResourceShow = define(Spec{
 		Name: "resource show", Method: "GET", Path: "/resources/{uri}", Roles: reading,
-		Summary: "Show an MCP server with its scopes, its aliases and the rules for its tools",
-		Details: "Shows an MCP server, found by its URL or by an alias.",
+		Summary: "Show an MCP server with its scopes, aliases and tool rules",
+		Details: "Shows an MCP server, by its URL or by an alias.",
 	}, (*Service).showResource)
 	ResourceRemove = define(Spec{
 		Name: "resource remove", Method: "DELETE", Path: "/resources/{uri}", Fresh: true,
 		Takes:   true,
 		Summary: "Remove an MCP server and revoke every grant for it",
-		Details: "Removes an MCP server of the store with its aliases and ends every grant for it.",
+		Details: "Removes an MCP server and its aliases from the store, and revokes every grant for it.",
 	}, (*Service).removeResource)
 )
 

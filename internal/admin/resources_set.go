@@ -21,34 +21,35 @@ const (
 // NewResource describes an MCP server.
 type NewResource struct {
 	URI     string              `json:"uri" jsonschema:"its public URL"`
-	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown; the URL when it is left out"`
-	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"one named mcp when they are left out; the first is asked for at the first sign-in and needed by every call where none is marked"`
+	Name    string              `json:"name,omitempty" jsonschema:"display name; default the URL"`
+	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"default one scope named mcp; if no scope is marked, the first is requested at the first sign-in and needed for every call"`
 	Aliases []string            `json:"aliases,omitempty" jsonschema:"other URLs of it, so that one application can connect as several people"`
-	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
+	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
 }
 
 // ResourceChange holds the new values of a resource. Empty fields stay unchanged.
 type ResourceChange struct {
 	URI     string              `json:"uri" jsonschema:"the URL of the MCP server"`
-	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown"`
-	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"they replace all earlier ones"`
-	Aliases []string            `json:"aliases,omitzero" jsonschema:"they replace all earlier ones; an empty list removes them"`
-	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
+	Name    string              `json:"name,omitempty" jsonschema:"display name"`
+	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"replace all earlier ones"`
+	Aliases []string            `json:"aliases,omitzero" jsonschema:"replace all earlier ones; an empty list removes them"`
+	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
 }
 
 // Operations that change resources.
 var (
 	ResourceAdd = define(Spec{
 		Name: "resource add", Method: "POST", Path: "/resources", Fresh: true, Summary: "Add an MCP server",
-		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. Every call\n" +
-			"needs the first scope, if none is marked so. One that is there already stays as it is: resource set changes it.",
+		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. If no scope is marked\n" +
+			"as needed for every call, the first scope is. An MCP server that exists already stays unchanged:\n" +
+			"resource set changes it.",
 	}, (*Service).addResource)
 	ResourceSet = define(Spec{
 		Name: "resource set", Method: "PATCH", Path: "/resources/{uri}", Fresh: true,
-		Summary: "Change the name, the aliases or the scopes of an MCP server",
-		Details: "Changes only the given settings. Scopes replace all earlier ones with what was said of\n" +
-			"them. Aliases replace all earlier ones. Grants stay, but scopes that are gone are good for\n" +
-			"nothing, and an alias that is gone ends every grant for it.",
+		Summary: "Change the name, aliases or scopes of an MCP server",
+		Details: "Changes only the given settings of an MCP server. New scopes replace all earlier scopes and their\n" +
+			"settings. New aliases replace all earlier aliases. Grants stay, but removed scopes have no effect\n" +
+			"any more, and removing an alias revokes every grant for it.",
 	}, (*Service).setResource)
 )
 

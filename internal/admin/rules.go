@@ -20,7 +20,7 @@ import (
 type RuleSubject struct {
 	User     string `json:"user,omitempty" jsonschema:"the name of an account"`
 	Group    string `json:"group,omitempty" jsonschema:"the name of a group"`
-	Everyone bool   `json:"everyone,omitempty" jsonschema:"all people about whom no other rule says anything"`
+	Everyone bool   `json:"everyone,omitempty" jsonschema:"all users without another rule"`
 }
 
 // Rule says which scopes of an MCP server a user, the members of a group or everyone may have.
@@ -55,7 +55,7 @@ type NewRule struct {
 	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
 	RuleSubject
 	Scopes []string `json:"scopes,omitempty" jsonschema:"the scopes that they may have"`
-	All    bool     `json:"all,omitempty" jsonschema:"they may have every scope, also later ones"`
+	All    bool     `json:"all,omitempty" jsonschema:"they may have every scope, including future ones"`
 	None   bool     `json:"none,omitempty" jsonschema:"they may not use this MCP server"`
 }
 
@@ -68,30 +68,34 @@ type RuleOf struct {
 // RulesWanted selects rules.
 type RulesWanted struct {
 	Resource string `json:"resource,omitempty" jsonschema:"only for this MCP server"`
-	User     string `json:"user,omitempty" jsonschema:"only those about this account itself"`
-	Group    string `json:"group,omitempty" jsonschema:"only those about this group"`
+	User     string `json:"user,omitempty" jsonschema:"only rules for this account itself"`
+	Group    string `json:"group,omitempty" jsonschema:"only rules for this group"`
 }
 
 // Operations on access rules.
 var (
 	RuleSet = define(Spec{
 		Name: "rule set", Method: "PUT", Path: "/rules", Fresh: true,
-		Summary: "Say which scopes of an MCP server a person, a group or everyone may have",
-		Details: "The rule about the person decides; without one, those about their groups together; without those, the one\n" +
-			"about everyone. As soon as a rule names a group, people in none of the groups may not use the MCP server, unless\n" +
-			"there is a rule about everyone. A rule about a person changes nothing for others. It counts within seconds for\n" +
-			"new requests, and at the next refresh for applications that are connected; grant revoke ends those at once.",
+		Summary: "Set the scopes that a user, a group or everyone may have at an MCP server",
+		Details: "Sets the scopes that a user, a group or everyone may have at an MCP server. The rule for the user\n" +
+			"decides. Without one, the rules for the user's groups decide together; without those, the rule for\n" +
+			"everyone.\n" +
+			"Once a rule names a group, users outside all named groups may not use the MCP server, unless there\n" +
+			"is a rule for everyone. A rule for a user changes nothing for others.\n" +
+			"A rule applies within seconds to new requests, and at the next refresh to connected applications;\n" +
+			"grant revoke ends their access at once.",
 	}, (*Service).setRule)
 	RuleRemove = define(Spec{
 		Name: "rule remove", Method: "POST", Path: "/rules/remove", Fresh: true, Takes: true,
-		Summary: "Remove a rule; what is left decides",
-		Details: "The last rule about a group at an MCP server opens it to everyone: all people may have all its scopes then.",
+		Summary: "Remove a rule; the remaining rules decide",
+		Details: "Removes a rule. If it is the last rule for a group at an MCP server, everyone may use all scopes of\n" +
+			"that MCP server.",
 	}, (*Service).removeRule)
 	RuleList = define(Spec{
 		Name: "rule list", Method: "GET", Path: "/rules", Roles: readers,
-		Summary: "List which people and groups may have which scopes",
-		Details: "Lists the rules for accounts. MCP servers without a rule are open to everyone. Rules of providers for people\n" +
-			"who sign in there (scope_rules) are in the configuration, and hold besides.",
+		Summary: "List which users and groups may have which scopes",
+		Details: "Lists the rules for accounts. An MCP server without rules is open to everyone. The rules of\n" +
+			"providers for users who sign in there (scope_rules) are in the configuration, and apply in addition.",
 	}, (*Service).listRules)
 )
 
@@ -278,7 +282,7 @@ func (s *Service) changedRule(ctx context.Context, r Rule, userID, what string) 
 // UserAccess lists the scopes that the access rules permit a user at an MCP server.
 type UserAccess struct {
 	Resource string   `json:"resource"`
-	Scopes   []string `json:"scopes,omitempty" jsonschema:"what the person may have; none: nothing"`
+	Scopes   []string `json:"scopes,omitempty" jsonschema:"scopes that the user may have; may be empty"`
 	By       string   `json:"by" jsonschema:"the rules that decide"`
 }
 

@@ -33,10 +33,10 @@ type TokenHeader struct {
 // are only as reliable as the signature.
 type TokenInspection struct {
 	Active     bool            `json:"active"`
-	Why        []string        `json:"why,omitempty" jsonschema:"it is not accepted"`
+	Why        []string        `json:"why,omitempty" jsonschema:"why it is not accepted"`
 	Header     TokenHeader     `json:"header"`
 	Claims     json.RawMessage `json:"claims,omitempty"`
-	UserName   string          `json:"user_name,omitempty" jsonschema:"of the account that it is for"`
+	UserName   string          `json:"user_name,omitempty" jsonschema:"name of the account"`
 	ClientName string          `json:"client_name,omitempty"`
 }
 
@@ -44,9 +44,10 @@ type TokenInspection struct {
 var TokenInspect = define(Spec{
 	Name: "token inspect", Method: "POST", Path: "/token/inspect", Roles: readers, Reads: true,
 	Summary: "Show an access token, and why it is refused",
-	Details: "Decodes an access token, verifies it with the keys of this installation, and says why it is not accepted:\n" +
-		"another issuer, an unknown key, expired, its grant revoked, its user disabled, its client deleted, a helper\n" +
-		"cut. It also shows who acts, and the key that the token is bound to. The token is never shown.",
+	Details: "Decodes an access token, verifies it with the keys of this installation, and gives the reason if it\n" +
+		"is not accepted: wrong issuer, unknown key, expired, revoked grant, disabled user, deleted client,\n" +
+		"or revoked helper. It also shows the acting helpers and the key that the token is bound to. The\n" +
+		"token itself is never shown.",
 }, (*Service).inspectToken)
 
 // inspecting is the state of one inspection.

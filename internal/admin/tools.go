@@ -31,11 +31,11 @@ type WatchedTool struct {
 	// AcceptedAt is when its definition was accepted, by an administrator or because it was the
 	// first.
 	AcceptedAt time.Time `json:"accepted_at,omitzero"`
-	ByOperator bool      `json:"by_operator,omitempty" jsonschema:"an operator has accepted it; it was the first to be seen otherwise"`
-	AcceptedBy string    `json:"accepted_by,omitempty" jsonschema:"the person or program that has accepted it; operator: by the command line, at the server"`
-	Accepted   string    `json:"accepted_digest,omitempty" jsonschema:"of the accepted definition"`
-	OfferedAt  time.Time `json:"offered_at,omitzero" jsonschema:"when the other definition was first seen"`
-	Offered    string    `json:"offered_digest,omitempty" jsonschema:"of that, which accepting it names"`
+	ByOperator bool      `json:"by_operator,omitempty" jsonschema:"an administrator accepted it; otherwise it was the first definition seen"`
+	AcceptedBy string    `json:"accepted_by,omitempty" jsonschema:"the user or program that accepted it; operator: the command line on the server"`
+	Accepted   string    `json:"accepted_digest,omitempty" jsonschema:"digest of the accepted definition"`
+	OfferedAt  time.Time `json:"offered_at,omitzero" jsonschema:"when the new definition was first seen"`
+	Offered    string    `json:"offered_digest,omitempty" jsonschema:"digest of the new definition, to accept it with"`
 }
 
 // ToolDifference shows how the definition of a tool has changed.
@@ -49,35 +49,35 @@ type ToolDifference struct {
 // ToolOf names a tool.
 type ToolOf struct {
 	URI  string `json:"uri" jsonschema:"the URL of the MCP server"`
-	Name string `json:"name" jsonschema:"of the tool"`
+	Name string `json:"name" jsonschema:"name of the tool"`
 }
 
 // ToolAcceptance names the definition of a tool to accept.
 type ToolAcceptance struct {
 	URI    string `json:"uri" jsonschema:"the URL of the MCP server"`
-	Name   string `json:"name" jsonschema:"of the tool"`
-	Digest string `json:"digest" jsonschema:"of the definition: the offered one, or the accepted one, which then stays"`
+	Name   string `json:"name" jsonschema:"name of the tool"`
+	Digest string `json:"digest" jsonschema:"digest of the definition: the new one, or the accepted one to keep it"`
 }
 
 // Operations on the tool definitions of MCP servers.
 var (
 	ResourceTools = define(Spec{
 		Name: "resource tools", Method: "GET", Path: "/resources/{uri}/tools", Roles: reading,
-		Summary: "List the tools of an MCP server behind the gateway, and those that have changed",
-		Details: "Lists the tools that the gateway has seen in lists, and whether the MCP server describes them as it was\n" +
-			"accepted. What a tool says of itself is an instruction to a model.",
+		Summary: "List the tools of an MCP server behind the gateway, and changed definitions",
+		Details: "Lists the tools that the gateway has seen, and whether their definitions differ from the accepted\n" +
+			"ones. Read the definitions with care: a model takes the description of a tool as an instruction.",
 	}, (*Service).listTools)
 	ResourceTool = define(Spec{
 		Name: "resource tool", Method: "GET", Path: "/resources/{uri}/tools/{name}", Roles: reading,
-		Summary: "Show what of the definition of a tool has changed since it was accepted",
-		Details: "Shows name, description, schemas and annotations of a tool, as JSON in lines: - begins those that were\n" +
-			"accepted and are no more, + those that are new.",
+		Summary: "Show how the definition of a tool has changed since it was accepted",
+		Details: "Shows the name, description, schemas and annotations of a tool as lines of JSON. Lines that begin\n" +
+			"with - are only in the accepted definition, lines with + only in the new one.",
 	}, (*Service).showTool)
 	ResourceAccept = define(Spec{
 		Name: "resource accept", Method: "POST", Path: "/resources/{uri}/tools/{name}/accept", Fresh: true,
-		Summary: "Accept the changed definition of a tool, or keep the one before",
-		Details: "Accepts the definition with this digest: that which the MCP server shows now, or that which was accepted\n" +
-			"before. It fails when the MCP server has shown another one meanwhile.",
+		Summary: "Accept the changed definition of a tool, or keep the accepted one",
+		Details: "Accepts the definition with this digest: the new one that the MCP server shows now, or the accepted\n" +
+			"one, to keep it. It fails if the MCP server has shown yet another definition meanwhile.",
 	}, (*Service).acceptTool)
 )
 

@@ -46,32 +46,32 @@ type TrustID struct {
 // Operations on trusted issuers.
 var (
 	TrustList = define(Spec{
-		Name: "trust list", Method: "GET", Path: "/trust", Roles: reading, Summary: "List the issuers that are trusted",
-		Details: "Lists the trust entries, those of the configuration first: they are tried in this order.",
+		Name: "trust list", Method: "GET", Path: "/trust", Roles: reading, Summary: "List trusted issuers",
+		Details: "Lists the trusted issuers (trust entries) in the order of use, configured ones first.",
 	}, (*Service).listTrust)
 	TrustShow = define(Spec{
 		Name: "trust show", Method: "GET", Path: "/trust/{id}", Roles: reading,
-		Summary: "Show a trust entry with what its preset sets",
-		Details: "Shows a trust entry with what its preset sets, and the people of its issuer: which account they have\n" +
-			"here, and how that was found out.",
+		Summary: "Show a trusted issuer with the settings of its preset",
+		Details: "Shows a trust entry with the settings of its preset, and the users of its issuer: their accounts\n" +
+			"here, and how each was matched.",
 	}, (*Service).showTrust)
 	TrustDisable = define(Spec{
 		Name: "trust disable", Method: "POST", Path: "/trust/{id}/disable", Fresh: true,
 		Takes:   true,
-		Summary: "Stop believing an issuer, until it is enabled",
-		Details: "Accepts no assertions by an entry any more, of the store or of the configuration, and ends what\n" +
-			"rests on it.",
+		Summary: "Stop accepting assertions of an issuer until it is enabled",
+		Details: "Stops accepting assertions by a trust entry, of the store or of the configuration, and revokes the\n" +
+			"grants that were issued from them.",
 	}, (*Service).disableTrust)
 	TrustEnable = define(Spec{
 		Name: "trust enable", Method: "POST", Path: "/trust/{id}/enable", Fresh: true,
-		Summary: "Believe a disabled issuer again",
-		Details: "Believes the assertions of a disabled entry again. What ended with it does not come back.",
+		Summary: "Accept assertions of a disabled issuer again",
+		Details: "Accepts the assertions of a disabled trust entry again. Revoked grants stay revoked.",
 	}, (*Service).enableTrust)
 	TrustRemove = define(Spec{
 		Name: "trust remove", Method: "DELETE", Path: "/trust/{id}", Fresh: true,
 		Takes:   true,
-		Summary: "Remove a trust entry of the store",
-		Details: "Removes a trust entry and ends what rests on it.",
+		Summary: "Remove a trusted issuer from the store",
+		Details: "Removes a trust entry and revokes the grants that were issued from its assertions.",
 	}, (*Service).removeTrust)
 )
 

@@ -14,10 +14,10 @@ import (
 // NewTrust describes a trusted issuer. Values that its preset sets can be omitted.
 type NewTrust struct {
 	ID     string            `json:"id" jsonschema:"the id of the trust entry"`
-	Kind   storage.TrustKind `json:"kind,omitempty" jsonschema:"enterprise or workload; that of the preset when it is left out"`
-	Issuer string            `json:"issuer,omitempty" jsonschema:"iss of its assertions; that of the preset when it is left out"`
+	Kind   storage.TrustKind `json:"kind,omitempty" jsonschema:"enterprise or workload; default as in the preset"`
+	Issuer string            `json:"issuer,omitempty" jsonschema:"iss of its assertions; default as in the preset"`
 	storage.TrustRules
-	MaxTTL storage.Age `json:"max_ttl,omitzero" jsonschema:"how long an assertion may be valid, and its token, such as 1h"`
+	MaxTTL storage.Age `json:"max_ttl,omitzero" jsonschema:"maximum lifetime of an assertion and of its token, such as 1h"`
 }
 
 // TrustAdded is an added entry, with warnings about its rules.
@@ -35,13 +35,13 @@ type AssertionText struct {
 // that rules name, and never the assertion.
 type AssertionReport struct {
 	Accepted bool             `json:"accepted"`
-	Entry    string           `json:"entry,omitempty" jsonschema:"by which it would be accepted"`
-	Kind     trust.Kind       `json:"kind,omitempty" jsonschema:"of that entry"`
+	Entry    string           `json:"entry,omitempty" jsonschema:"the trust entry that would accept it"`
+	Kind     trust.Kind       `json:"kind,omitempty" jsonschema:"kind of that entry"`
 	Subject  string           `json:"subject,omitempty"`
-	Name     string           `json:"name,omitempty" jsonschema:"of the workload"`
-	Refused  string           `json:"refused,omitempty" jsonschema:"why"`
-	Code     string           `json:"error,omitempty" jsonschema:"what the token endpoint would answer"`
-	Entries  []AssertionEntry `json:"entries" jsonschema:"in the order in which they are tried"`
+	Name     string           `json:"name,omitempty" jsonschema:"name of the workload"`
+	Refused  string           `json:"refused,omitempty" jsonschema:"why it would be refused"`
+	Code     string           `json:"error,omitempty" jsonschema:"error of the token endpoint"`
+	Entries  []AssertionEntry `json:"entries" jsonschema:"the trust entries in the order of use"`
 }
 
 // AssertionEntry is the result for the rules of one entry.
@@ -58,16 +58,18 @@ const maxAssertion = 64 << 10
 // Operations that add an entry or test an assertion.
 var (
 	TrustAdd = define(Spec{
-		Name: "trust add", Method: "POST", Path: "/trust", Fresh: true, Summary: "Trust an issuer",
-		Details: "Adds a trust entry: which assertions of an issuer are believed, and for what. Running servers see it\n" +
-			"within seconds. Several entries of one issuer are alternatives: the first of which every rule holds\n" +
-			"counts. A preset knows a platform, and its parameters say which of its programs are meant.",
+		Name: "trust add", Method: "POST", Path: "/trust", Fresh: true, Summary: "Add a trusted issuer",
+		Details: "Adds a trust entry: it sets the assertions of an issuer that are accepted, and their users, MCP\n" +
+			"servers and scopes. Running servers see it within seconds. Several entries can have the same issuer:\n" +
+			"the first entry whose rules all match counts. A preset describes a platform, and its parameters\n" +
+			"select the programs on it.",
 	}, (*Service).addTrust)
 	TrustTest = define(Spec{
 		Name: "trust test", Method: "POST", Path: "/trust/test", Roles: reading, Reads: true,
-		Summary: "Say for each trust entry and rule why an assertion fits or does not",
-		Details: "Holds an assertion against every rule of every entry, and issues and spends nothing. The assertion is\n" +
-			"never shown. The rest of a token request, such as its client and resource, is not looked at.",
+		Summary: "Show for each trust entry and rule why an assertion matches or does not",
+		Details: "Checks an assertion against every rule of every trust entry. It issues no token and does not use the\n" +
+			"assertion up. The assertion is never shown. The rest of a token request, such as its client and\n" +
+			"resource, is not checked.",
 	}, (*Service).testTrust)
 )
 

@@ -28,12 +28,12 @@ type Audience struct {
 
 // NewAudience describes an audience to add.
 type NewAudience struct {
-	Issuer    string                   `json:"audience" jsonschema:"its issuer"`
-	Resources []string                 `json:"resources" jsonschema:"MCP servers there that may be named"`
-	Scopes    []string                 `json:"scopes" jsonschema:"scopes that may be asked for there"`
-	Clients   []storage.AudienceClient `json:"clients" jsonschema:"clients that may have assertions, with their ids there"`
-	Mail      bool                     `json:"mail,omitempty" jsonschema:"assert where the person gets mail"`
-	MaxAge    storage.Age              `json:"max_age,omitzero" jsonschema:"how long ago the person must have signed in at most, such as 12h"`
+	Issuer    string                   `json:"audience" jsonschema:"issuer of the authorization server"`
+	Resources []string                 `json:"resources" jsonschema:"MCP servers there that clients may request"`
+	Scopes    []string                 `json:"scopes" jsonschema:"scopes there that clients may request"`
+	Clients   []storage.AudienceClient `json:"clients" jsonschema:"clients that may get assertions, with their ids there"`
+	Mail      bool                     `json:"mail,omitempty" jsonschema:"include the mail address of the user"`
+	MaxAge    storage.Age              `json:"max_age,omitzero" jsonschema:"maximum age of the sign-in, such as 12h"`
 }
 
 // AudienceIssuer names an audience.
@@ -45,21 +45,20 @@ type AudienceIssuer struct {
 var (
 	TrustIssueAdd = define(Spec{
 		Name: "trust issue add", Method: "POST", Path: "/audiences", Fresh: true,
-		Summary: "Add an authorization server, by its issuer",
-		Details: "Lets clients exchange the sign-ins of people here for assertions of who they are (ID-JAG), which\n" +
-			"the authorization server redeems if it trusts this one. Such a client has the scope openid and\n" +
-			"credentials.",
+		Summary: "Add an authorization server that clients can get assertions for",
+		Details: "Lets clients exchange the sign-ins of users here for identity assertions (ID-JAG). The authorization\n" +
+			"server accepts them if it trusts this one. Such a client needs the scope openid and credentials.",
 	}, (*Service).addAudience)
 	TrustIssueList = define(Spec{
 		Name: "trust issue list", Method: "GET", Path: "/audiences", Roles: reading,
-		Summary: "List the authorization servers to which this one asserts who people are",
+		Summary: "List the authorization servers that clients can get assertions for",
 	}, (*Service).listAudiences)
 	TrustIssueRemove = define(Spec{
 		Name: "trust issue remove", Method: "DELETE", Path: "/audiences/{audience}", Fresh: true,
 		Takes:   true,
-		Summary: "Assert nothing to an authorization server any more",
-		Details: "Assertions that were issued live for five minutes at most. What they were redeemed for is ended\n" +
-			"where they were redeemed.",
+		Summary: "Stop issuing assertions for an authorization server",
+		Details: "Stops issuing assertions for an authorization server. Assertions that were issued expire within five\n" +
+			"minutes. Revoke the grants that were issued from them at that authorization server.",
 	}, (*Service).removeAudience)
 )
 

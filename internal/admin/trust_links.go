@@ -15,8 +15,8 @@ import (
 type PersonOfIssuer struct {
 	ID         string `json:"id" jsonschema:"the id of a trust entry of the issuer"`
 	User       string `json:"user" jsonschema:"the account (name or id)"`
-	Subject    string `json:"subject,omitempty" jsonschema:"what the issuer calls the person (sub)"`
-	Tenant     string `json:"tenant,omitempty" jsonschema:"tenant at the issuer, as the claim tenant has it"`
+	Subject    string `json:"subject,omitempty" jsonschema:"the issuer's name for the user (sub)"`
+	Tenant     string `json:"tenant,omitempty" jsonschema:"tenant at the issuer, as in the claim tenant"`
 	SAMLIssuer string `json:"saml_issuer,omitempty" jsonschema:"the subject is a name identifier of this SAML issuer of the entry"`
 }
 
@@ -24,20 +24,21 @@ type PersonOfIssuer struct {
 var (
 	TrustLinkTo = define(Spec{
 		Name: "trust link", Method: "POST", Path: "/trust/{id}/links", Fresh: true,
-		Summary: "Say which account a person of an issuer has",
-		Details: "Links what an issuer calls a person (sub) to an account. Its assertions about that person are then for\n" +
-			"that account, before every other rule by which people are found. Without a subject the issuer may name the\n" +
-			"person by the account here (aud_sub). The link is to the issuer, so it holds for each entry with it, of\n" +
-			"the store or of the configuration, and stays when the entry is removed.",
+		Summary: "Link an issuer's user to an account",
+		Details: "Links the issuer's name for a user (sub) to an account. The issuer's assertions about that user then\n" +
+			"always belong to that account, before any other rule for finding the account. Without a subject, the\n" +
+			"issuer may name the user by the account name here (aud_sub). The link belongs to the issuer, so it\n" +
+			"applies to every entry with that issuer, of the store or of the configuration, and stays when the\n" +
+			"entry is removed.",
 	}, (*Service).linkTrust)
 	TrustUnlink = define(Spec{
 		Name: "trust unlink", Method: "POST", Path: "/trust/{id}/unlink", Fresh: true,
 		Takes:   true,
-		Summary: "Undo what links a person of an issuer to an account",
-		Details: "Unlinks what an issuer calls a person from an account; without a subject, each of its names. It also ends\n" +
-			"every grant of the account that rests on assertions, those of other issuers too: their programs ask again.\n" +
-			"Grants that the person made, sessions, and what the person allowed stay. An entry does not create the\n" +
-			"person again, but by email_domains the issuer can find the account once more.",
+		Summary: "Unlink an issuer's user from an account",
+		Details: "Removes the link between the issuer's name for a user and an account; without a subject, all of its\n" +
+			"links. It also revokes every grant of the account that was issued from an assertion, of any issuer:\n" +
+			"programs have to ask again. Grants that the user approved, sessions and consents stay. The entry\n" +
+			"does not create the user again, but with email_domains the issuer can match the account again.",
 	}, (*Service).unlinkTrust)
 )
 

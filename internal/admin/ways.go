@@ -16,12 +16,12 @@ import (
 // Way is an authentication method of an account: a passkey, an authenticator app, the password, the
 // remaining recovery codes, or an account at a provider.
 type Way struct {
-	ID         string    `json:"id,omitempty" jsonschema:"of a passkey or an app"`
+	ID         string    `json:"id,omitempty" jsonschema:"id of a passkey or an app"`
 	Kind       string    `json:"kind"`
 	Name       string    `json:"name,omitempty"`
 	RPID       string    `json:"rp_id,omitempty"`
-	Works      bool      `json:"works" jsonschema:"at the issuer's host"`
-	Left       int       `json:"left,omitempty" jsonschema:"of recovery codes"`
+	Works      bool      `json:"works" jsonschema:"it works at the issuer's host"`
+	Left       int       `json:"left,omitempty" jsonschema:"remaining recovery codes"`
 	CreatedAt  time.Time `json:"created_at,omitzero"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
 }
@@ -30,19 +30,19 @@ type Way struct {
 type UserWay struct {
 	Name  string `json:"name" jsonschema:"the name of the account"`
 	Way   string `json:"way" jsonschema:"the id of the passkey or app"`
-	Force bool   `json:"force,omitempty" jsonschema:"even if nothing else lets the person in"`
+	Force bool   `json:"force,omitempty" jsonschema:"even if the user then has no authentication method"`
 }
 
 // Identity is an account at a provider or a trusted issuer.
 type Identity struct {
-	Connector  string    `json:"connector" jsonschema:"the provider; nothing: at an issuer"`
+	Connector  string    `json:"connector" jsonschema:"the provider; empty for an issuer"`
 	Subject    string    `json:"subject"`
 	Label      string    `json:"label,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
-	Began      bool      `json:"began" jsonschema:"the account here began with it"`
+	Began      bool      `json:"began" jsonschema:"the account was created from it"`
 
-	Issuer string `json:"issuer,omitempty" jsonschema:"this and what follows: not of providers"`
+	Issuer string `json:"issuer,omitempty" jsonschema:"this and the following members: only for issuers"`
 	Tenant string `json:"tenant,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	By     string `json:"by,omitempty"`
@@ -52,8 +52,8 @@ type Identity struct {
 type Session struct {
 	ID        string    `json:"id"`
 	Browser   string    `json:"browser,omitempty"`
-	Network   string    `json:"network,omitempty" jsonschema:"from which it began"`
-	Methods   []string  `json:"methods,omitempty" jsonschema:"how the person proved who they are"`
+	Network   string    `json:"network,omitempty" jsonschema:"network of the first request"`
+	Methods   []string  `json:"methods,omitempty" jsonschema:"how the user authenticated"`
 	CreatedAt time.Time `json:"created_at"`
 	ProvedAt  time.Time `json:"proved_at"`
 	SeenAt    time.Time `json:"seen_at,omitzero" jsonschema:"the last use, to the hour"`
@@ -70,30 +70,30 @@ type UserSession struct {
 var (
 	UserWays = define(Spec{
 		Name: "user ways", Method: "GET", Path: "/users/{name}/ways", Roles: readers,
-		Summary: "List what lets a person into an account",
+		Summary: "List the authentication methods of an account",
 	}, (*Service).listWays)
 	UserWaysRemove = define(Spec{
 		Name: "user ways remove", Method: "DELETE", Path: "/users/{name}/ways/{way}", Roles: helping, Fresh: true,
 		Takes:   true,
-		Summary: "Remove a passkey or an app of an account",
-		Details: "Removes a passkey or an authenticator app, for instance of a phone that is lost. The last way in is\n" +
-			"removed by force alone: then the person needs another one from you, such as a password.",
+		Summary: "Remove a passkey or authenticator app from an account",
+		Details: "Removes a passkey or an authenticator app, for example on a lost phone. The last authentication\n" +
+			"method is removed only by force: the user then needs another one from you, such as a password.",
 	}, (*Service).removeWay)
 	UserIdentities = define(Spec{
 		Name: "user identities", Method: "GET", Path: "/users/{name}/identities", Roles: readers,
-		Summary: "List the accounts at providers that are linked to an account",
-		Details: "Lists the accounts at providers by which a person signs in, and then what issuers of trust entries call\n" +
-			"the person, for whom they need no sign-in (trust link).",
+		Summary: "List the provider accounts that are linked to an account",
+		Details: "Lists the provider accounts that the user signs in with, and then the subjects of trusted issuers\n" +
+			"that are linked to the account without a sign-in (trust link).",
 	}, (*Service).listIdentities)
 	UserSessions = define(Spec{
 		Name: "user sessions", Method: "GET", Path: "/users/{name}/sessions", Roles: readers,
-		Summary: "List the browsers in which a person is signed in",
+		Summary: "List the browser sessions of a user",
 	}, (*Service).listSessions)
 	UserSessionsEnd = define(Spec{
 		Name: "user sessions end", Method: "DELETE", Path: "/users/{name}/sessions/{session}", Roles: helping,
 		Takes:   true,
-		Summary: "Sign a person out of one browser",
-		Details: "Ends one session of a browser. Applications keep what they were allowed: see grant revoke.",
+		Summary: "End a browser session of a user",
+		Details: "Ends one browser session. Grants of applications stay: to end them, see grant revoke.",
 	}, (*Service).endSession)
 )
 

@@ -54,7 +54,7 @@ func TestConsoleFormsAreSentOnce(t *testing.T) {
 	}
 	for _, b := range at {
 		wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/disable", "Already done",
-			"Refuse an account", `href="/admin/user/show?name=bob"`)
+			"Disable an account", `href="/admin/user/show?name=bob"`)
 	}
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
 		t.Error("OB-10: a form was carried out twice")

@@ -20,7 +20,7 @@ func TestConsoleRules(t *testing.T) {
 	})
 	b := browse(t, s.Handler())
 	ask := b.at("/admin/rule/set", "alice")
-	wantPage(t, ask, 200, "/admin/rule/set", "Say which scopes", "the name of an account", "the name of a group")
+	wantPage(t, ask, 200, "/admin/rule/set", "Set the scopes", "the name of an account", "the name of a group")
 	done := b.send(ask, "/admin/rule/set", "user", "bob", "resource", server, "scopes", "notes")
 	wantPage(t, done, 200, "", "Done")
 	wantPage(t, b.get("/admin/rule/list"), 200, "/admin/rule/list", server, "bob", "/admin/rule/set")

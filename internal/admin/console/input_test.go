@@ -133,8 +133,9 @@ func TestManual(t *testing.T) {
 		verb admin.Verb
 		want string
 	}{
-		{admin.UserDelete, "Removes an account, its sign-ins and what it allowed applications."},
-		{admin.UserList, "Capital letters count as small ones in names, in the rest as far as they are ASCII."},
+		{admin.UserDelete, "Deletes an account, its sign-ins and its grants to applications."},
+		{admin.UserList, "You can search for a text in the name, mail address or ID. Capital letters match small ones in " +
+			"names; in mail addresses and IDs only ASCII letters do."},
 		{admin.TrustList, ""},
 		{admin.UserShow, ""},
 	} {
