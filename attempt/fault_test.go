@@ -58,7 +58,7 @@ func TestFaultsAreData(t *testing.T) {
 func faultsPage(refresh string) string {
 	var b strings.Builder
 	b.WriteString("# Faults\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("Why an [attempt](../attempts.md) to get a token failed, and what each side can do. " +
+	b.WriteString(pagetest.Words("Use this page to find out why an [attempt](../attempts.md) to get a token failed, and how each side can fix it. " +
 		"`mcp-authd attempt explain REFERENCE` names the fault of one attempt; the names do not change."))
 	for _, e := range Faults() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s Whose turn: %s.\n\n", e.Fault, e.What, e.Whose)

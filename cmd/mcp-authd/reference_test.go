@@ -19,8 +19,8 @@ func TestReference(t *testing.T) {
 	const refresh = "go test ./cmd/mcp-authd -run TestReference"
 	var b strings.Builder
 	b.WriteString("# Commands\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("What `mcp-authd COMMAND --help` prints, for all commands. How they work together, with a " +
-		"server that runs and from afar, is in [running, stopping and commands](../operating/commands.md) and " +
+	b.WriteString(pagetest.Words("This page lists all commands with the text of `mcp-authd COMMAND --help`. To use commands with a " +
+		"running or remote server, see [running, stopping and commands](../operating/commands.md) and " +
 		"[the API](../api.md#from-the-command-line). Exit code 0 is success, 1 failure, 2 wrong usage."))
 	root := newRootCommand(std{})
 	for _, c := range shown(root)[1:] {

@@ -108,10 +108,10 @@ func literal(e ast.Expr) string {
 func errorsPage(codes map[string]string, sentences map[string][]string, refresh string) string {
 	var b strings.Builder
 	b.WriteString("# Errors\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("What clients are answered in `error`, with the status of a direct answer and the fixed " +
-		"sentences of `error_description`. An ellipsis (…) stands for a part that depends on the request. " +
-		"Errors of [the API for operators](../api.md#requests-and-answers) are problem documents. Why an attempt " +
-		"failed, and whose turn it is, is in [faults](faults.md)."))
+	b.WriteString(pagetest.Words("This page lists the values of `error` in responses to clients, with the HTTP status and the fixed " +
+		"sentences of `error_description`. An ellipsis (…) marks a part that depends on the request. " +
+		"Errors of [the administration API](../api.md#requests-and-answers) are problem documents. To find out why an " +
+		"attempt failed, and who has to act, see [faults](faults.md)."))
 	for _, code := range slices.Sorted(maps.Values(codes)) {
 		fmt.Fprintf(&b, "\n## %s\n\nStatus %d.\n", code, oauth.NewError(oauth.Code(code), "").Status())
 		all := slices.Sorted(slices.Values(sentences[code]))

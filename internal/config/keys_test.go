@@ -125,12 +125,12 @@ func typeWords(t reflect.Type) string {
 // elsewhere lists variables of other programs that the server reads.
 var elsewhere = []struct{ name, meaning string }{
 	{"STATE_DIRECTORY", "the data directory, as systemd names it; goes before `XDG_DATA_HOME`"},
-	{"CREDENTIALS_DIRECTORY", "where systemd has put the credential `secret_key`"},
-	{"XDG_CONFIG_HOME", "where `mcp-authd/config.yaml` is looked for; without it `~/.config`"},
-	{"XDG_DATA_HOME", "where the data directory `mcp-authd` is; without it `~/.local/share`"},
-	{"GOGC", "how rarely memory is collected; the server sets its own value where there is none"},
-	{"GOMEMLIMIT", "how much memory Go may use; the server sets its own value where there is none"},
-	{"OTEL_SDK_DISABLED", "`true` turns [traces](traces.md) off, whatever is configured"},
-	{"OTEL_TRACES_SAMPLER", "how traces are sampled, where `traces.sample` is not set"},
-	{"KUBERNETES_SERVICE_HOST", "that this is a pod: wrong modes of mounted secrets are warnings, no errors"},
+	{"CREDENTIALS_DIRECTORY", "directory of the systemd credential `secret_key`"},
+	{"XDG_CONFIG_HOME", "directory of `mcp-authd/config.yaml`; without it `~/.config`"},
+	{"XDG_DATA_HOME", "parent of the data directory `mcp-authd`; without it `~/.local/share`"},
+	{"GOGC", "how rarely garbage is collected; without it the server sets a value"},
+	{"GOMEMLIMIT", "memory limit of the Go runtime; without it the server sets a value"},
+	{"OTEL_SDK_DISABLED", "`true` turns [traces](traces.md) off, regardless of the configuration"},
+	{"OTEL_TRACES_SAMPLER", "sampling of traces, if `traces.sample` is not set"},
+	{"KUBERNETES_SERVICE_HOST", "marks a pod: wrong modes of mounted secrets are warnings, not errors"},
 }

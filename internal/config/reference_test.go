@@ -58,18 +58,17 @@ func TestReference(t *testing.T) {
 func configurationPage() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("Every key of `mcp-authd.yaml`, with its environment variable. Where the file is looked " +
-		"for, and what goes before it, is in [the configuration file and the environment](../operating/configuration.md); what else the environment " +
-		"can say is in [environment variables](environment.md). An unknown key is an error that names the nearest one."))
-	b.WriteString("\n" + pagetest.Words("For editors there is a [JSON schema](mcp-authd.schema.json), which `mcp-authd config "+
-		"schema` prints as well. An editor that uses yaml-language-server completes and checks a file with this "+
-		"line at its top:"))
+	b.WriteString(pagetest.Words("This page lists every key of `mcp-authd.yaml`, with its environment variable. For the location of the file " +
+		"and for precedence, see [the configuration file and the environment](../operating/configuration.md). For other " +
+		"variables, see [environment variables](environment.md). An unknown key is an error that names the nearest one."))
+	b.WriteString("\n" + pagetest.Words("For editors there is a [JSON schema](mcp-authd.schema.json); `mcp-authd config "+
+		"schema` prints it. An editor with yaml-language-server completes and checks a file that begins with this line:"))
 	b.WriteString("\n```yaml\n" +
 		"# yaml-language-server: $schema=https://mcp-authd.github.io/mcp-authd/reference/mcp-authd.schema.json\n" +
 		"issuer: https://auth.example.com\n```\n\n")
-	b.WriteString(pagetest.Words("In a variable of an item of a list, `N` is its number, from 0. A *duration* is written as " +
-		"`90s`, `15m`, `12h` or `30d`. A *secret* is masked wherever it is shown; its variable with `_FILE` at the " +
-		"end names a file with it."))
+	b.WriteString(pagetest.Words("In the variable of a list item, `N` is its number, from 0. Write a *duration* as " +
+		"`90s`, `15m`, `12h` or `30d`. A *secret* is masked wherever it is shown. Its variable with `_FILE` at the " +
+		"end names a file that contains it."))
 	groups, order := map[string][]Key{}, []string{}
 	for _, k := range Reference() {
 		g := groupOf(k)

@@ -77,9 +77,9 @@ func TestPage(t *testing.T) {
 func page(t *testing.T, d described, refresh string) string {
 	var b strings.Builder
 	b.WriteString("# HTTP API\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("Each operation of [the API for operators](../api.md), which says how to get a token, what " +
-		"an answer and an error look like, and how a request is repeated. Paths are below `/api/v1` of the issuer. " +
-		"The same as [OpenAPI](openapi.json), which each server also has at `/api/v1/openapi.json`."))
+	b.WriteString(pagetest.Words("This page lists the operations of [the administration API](../api.md), which explains tokens, responses, errors " +
+		"and retries. Paths are below `/api/v1` of the issuer. The same list is available as [OpenAPI](openapi.json), " +
+		"and from each server at `/api/v1/openapi.json`."))
 	noun := ""
 	for _, v := range admin.All() {
 		spec := v.Spec()

@@ -22,12 +22,12 @@ func TestReference(t *testing.T) {
 func page(f file) string {
 	var b strings.Builder
 	b.WriteString("# Audit events\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("The events that the server logs, and keeps in the [audit log](../audit.md), with their " +
-		"fields. Names of events and fields are stable. [Logs](../operating/health.md#logs) says which things are " +
-		"never logged."))
+	b.WriteString(pagetest.Words("This page lists the events that the server logs and keeps in the [audit log](../audit.md), with their " +
+		"fields. Names of events and fields are stable. For data that is never logged, see " +
+		"[logs](../operating/health.md#logs)."))
 	b.WriteString("\n## Fields of any event\n\n")
-	b.WriteString(pagetest.Words("Each field has one name in every line. Any event, and the line of a request, may have " +
-		"these; an event has those that are known when it happens:"))
+	b.WriteString(pagetest.Words("Any event, and the log line of a request, can have these fields, always under the same name. An event has " +
+		"the fields that are known when it happens:"))
 	b.WriteString("\n| field | meaning |\n|---|---|\n")
 	for _, field := range f.Fields {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(field.Names, "`, `"), pagetest.Cell(pagetest.Above(field.Is)))
