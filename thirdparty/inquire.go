@@ -64,6 +64,9 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 			err = fmt.Errorf("%w: panic", errUnanswered)
 		}
 	}()
+	if _, err := d.providerGroups(ctx); err != nil {
+		return err
+	}
 	if err := d.take(ctx, u); err != nil {
 		return err
 	}
@@ -79,9 +82,6 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	case err != nil:
 		d.cfg.Logger.ErrorContext(ctx, "provider session cannot be checked", "connector", c.ID, "error", err)
 		return d.postpone(ctx, c, u, err)
-	}
-	if _, err := d.providerGroups(ctx); err != nil {
-		return err
 	}
 	return d.ask(ctx, c, u, held)
 }

@@ -149,15 +149,18 @@ const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (
 const sweepRows = 200
 
 // Sweep implements storage.Housekeeping. Each kind has its own short transactions, so that other verbs
-// can run in between.
+// can run in between. A pass that finds few records has reached the end of the backlog.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
 	rows := min(max(limit, 0), sweepRows)
-	for {
-		n, err := s.sweepOnce(ctx, r, rows)
-		if total += n; err != nil || n < rows || total >= limit {
-			return total, err
-		}
+	for n := rows; err == nil && total < limit && n > rows/8; total += n {
+		n, err = s.sweepOnce(ctx, r, rows)
 	}
+	if err == nil && !r.Now.IsZero() {
+		var n int
+		n, err = s.walk(ctx, r.Now, max(limit, 0))
+		total += n
+	}
+	return total, err
 }
 
 // sweepOnce removes up to limit records of each kind.
@@ -178,11 +181,6 @@ func (s *Store) sweepOnce(ctx context.Context, r storage.Retention, limit int) (
 	}
 	one(r.Now, sweepOverflow)
 	one(r.Now, sweepGrants)
-	if err == nil && !r.Now.IsZero() {
-		var n int
-		n, err = s.walk(ctx, r.Now, limit)
-		total += n
-	}
 	one(r.Now, orphans)
 	one(r.Rotated, statement(eraseSealed))
 	one(r.ClientUnused, forgetUnused)
