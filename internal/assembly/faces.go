@@ -97,7 +97,7 @@ func (s *Server) serveMCP(mux *http.ServeMux, service *admin.Service, callers ap
 		Guard: mcpresource.Config{
 			AuthorizationServers: []string{s.Auth.Issuer()}, Validator: mcpresource.Local(s.Auth),
 			Audit: p.recordCall(root),
-			Calls: each(p.logCalls(log), p.countCall(root, newFirstCalls(s.Auth.Issuer(), p.Now)),
+			Calls: each(mcpresource.LogCalls(log), p.countCall(root, newFirstCalls(s.Auth.Issuer(), p.Now)),
 				p.keepCall(root)),
 			Now: p.Now, Logger: log, Tracer: p.traces.Calls(false),
 		},

@@ -169,7 +169,9 @@ func TestGoSDKClient(t *testing.T) {
 
 func TestGoSDKRefresh(t *testing.T) {
 	// x/oauth2 treats a token as expired ten seconds early, so this token is used for two seconds.
-	d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=12s"}})
+	d := demotest.Start(t, demotest.Options{
+		Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=12s", "MCP_AUTHD_AUDIT_DETAIL=full"}, // a line for each refresh
+	})
 	c := connect(t, d, d.Person())
 	var who caller
 	c.call(t, "whoami", nil, &who)

@@ -30,32 +30,32 @@ const (
 
 const introduction = `# Clients
 
-How to add a server, what people see there, and what to know of each: [Claude](clients/claude.md),
-[Claude Code](clients/claude-code.md), [ChatGPT](clients/chatgpt.md), [Cursor](clients/cursor.md),
-[VS Code](clients/vscode.md), [Codex](clients/codex.md), [Gemini CLI](clients/gemini-cli.md),
-[Windsurf](clients/windsurf.md), [Zed](clients/zed.md), [MCP Inspector](clients/inspector.md),
-[mcp-remote](clients/mcp-remote.md) and [LibreChat](clients/librechat.md). This page is the overview
-of all.
+Does your MCP client work with this server, and how do you connect it? These pages have the steps
+and the behaviour of each: [Claude](clients/claude.md), [Claude Code](clients/claude-code.md),
+[ChatGPT](clients/chatgpt.md), [Cursor](clients/cursor.md), [VS Code](clients/vscode.md),
+[Codex](clients/codex.md), [Gemini CLI](clients/gemini-cli.md), [Windsurf](clients/windsurf.md),
+[Zed](clients/zed.md), [MCP Inspector](clients/inspector.md), [mcp-remote](clients/mcp-remote.md)
+and [LibreChat](clients/librechat.md). This page is the overview of all.
 
 ` + "`go test ./test/zoo -update`" + ` writes this table, and the test fails when the table no longer matches
-the run. The test replays against the built server the requests that each client is known to send:
-the client registers, a person signs in and approves, the client exchanges the code and then the
+the run. The test replays against the built server the requests that each client is known to send.
+The client registers, a user signs in and approves, the client exchanges the code and then the
 refresh token, and calls a tool with each access token. Then the server loses its database but not
-its secret key, and the client, which has noticed nothing, comes back with its old id.
+its master key. The client does not know this, and comes back with its old id.
 
-The column "Evidence" says where the requests come from: *executed* means recorded from the released
+The column "Evidence" names the source of the requests. *executed* means recorded from the released
 client; *read* means taken from its source; *issue* means taken from captures and reports of others;
 a *hypothesis* is a plausible shape for a client that has not been recorded. The word after it is
-our confidence. Words after a client's name describe a variation of its requests that it is known to
-make. The test publishes each document at its real URL; a document marked *reconstructed* was not
-available, and is derived from the requests that its client sends.
+our confidence. Words after a client's name describe a known variation of its requests. The test
+publishes each document at its real URL. A document marked *reconstructed* was not available, and is
+derived from the requests that its client sends.
 
-A client that sends a redirect URI which its document does not list cannot sign in with that
-document: Copilot CLI publishes only ` + "`http://127.0.0.1:33418/`" + ` and sends
-` + "`http://127.0.0.1:PORT/callback`" + `. The person sees a page that says "The redirect URI ... is not
+If a client sends a redirect URI that its document does not list, it cannot sign in with that
+document. Copilot CLI, for example, publishes only ` + "`http://127.0.0.1:33418/`" + ` and sends
+` + "`http://127.0.0.1:PORT/callback`" + `. The user sees a page that says "The redirect URI ... is not
 registered for this client", and the client gets no answer. The publisher has to correct the
-document. Until then, the operator can allow the redirect URI for that one client. People are then
-asked about the client again:
+document. Until then, you can allow the redirect URI for that one client. Users are then asked about
+the client again:
 
 ` + "```yaml" + `
 registration:
