@@ -34,6 +34,7 @@ func TestKillWhileSinksFail(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "audit.jsonl")
 	first := startRobots(t, `database: {url: "`+pgtest.Start(t).Database(t)+`"}
 audit:
+  detail: full
   sinks:
     - {id: archive, kind: file, path: `+archive+`}
     - {id: hook, kind: webhook, url: "`+receiver.URL+`", secret: `+strings.Repeat("s", 40)+`}

@@ -244,6 +244,7 @@ func TestFormPost(t *testing.T) {
 	i := plan(t)
 	up := i.node("node", idptest.Options{},
 		map[string]any{"parameters": map[string]string{"response_mode": "form_post"}})
+	i.config["audit"] = map[string]any{"detail": "full"} // the log has each request
 	i.start()
 	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
