@@ -1,15 +1,32 @@
 package users
 
 import (
+	"bytes"
+	"compress/gzip"
 	_ "embed"
+	"io"
 	"strings"
+	"sync"
 )
 
-// commonPasswords lists the passwords that are guessed first, one per line. The file names its
-// source.
+// compressed is common.txt, which names its source: the passwords that are guessed first, one per
+// line. Write it with gzip -9 -n -k common.txt.
 //
-//go:embed common.txt
-var commonPasswords string
+//go:embed common.txt.gz
+var compressed []byte
+
+// commonPasswords returns common.txt.
+var commonPasswords = sync.OnceValue(func() string {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		panic(err) // TestCompressedPasswords reads it
+	}
+	all, err := io.ReadAll(r)
+	if err != nil {
+		panic(err)
+	}
+	return string(all)
+})
 
 // isCommon reports whether a password is too easy to guess (NIST SP 800-63B §5.1.1.2): a common
 // password in any case, or the name of the account. It also finds common passwords that are doubled
@@ -23,5 +40,5 @@ func isCommon(name, password string) bool {
 }
 
 func isListed(p string) bool {
-	return p != "" && !strings.Contains(p, "\n") && strings.Contains(commonPasswords, "\n"+p+"\n")
+	return p != "" && !strings.Contains(p, "\n") && strings.Contains(commonPasswords(), "\n"+p+"\n")
 }

@@ -151,7 +151,7 @@ func TestCommonPasswords(t *testing.T) {
 			t.Errorf("%q is refused", password)
 		}
 	}
-	lines := strings.Split(strings.TrimSuffix(commonPasswords, "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(commonPasswords(), "\n"), "\n")
 	if n := len(lines); n < 10_000 || n > 20_000 {
 		t.Errorf("the list has %d lines", n)
 	}
