@@ -60,7 +60,7 @@ test-long: install-test-deps .cache/report ## the second lane: all clients and p
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
 REFERENCE := -run '^(TestReference|TestSchema|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \
-	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./attempt ./cmd/mcp-authd
+	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./internal/attempt ./cmd/mcp-authd
 
 docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails
 	@$(GO) test $(REFERENCE) >/dev/null & held=$$!; docs/site/build.sh; built=$$?; \
@@ -71,7 +71,7 @@ reference: ## docs/reference, and the schemas of the configuration and of the va
 	$(GO) test -run '^TestSchemaOfValues$$' ./test/chart -update
 
 bench: ## benchmarks; figures are in docs/performance.md
-	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres
+	$(GO) test -run '^$$' -bench . -benchmem ./bench ./internal/keys ./mcpresource ./mcpresource/gosdk ./dcr ./internal/storage/sqlite ./internal/storage/postgres
 
 bench-compare: ## benchmarks of BASE=COMMIT and of this tree in turns, as ratios with their spread
 	$(GO) run ./bench/compare -base "$(BASE)"

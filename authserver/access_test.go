@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // rule sets a rule for the test's MCP server, and lets the server see it.

@@ -21,8 +21,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // inlineKeys finds keys in the registration, like dcr.Registry for clients without a jwks_uri.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// attending is a store for one server at a time (storage/sqlite) that reports other servers that
+// attending is a store for one server at a time (internal/storage/sqlite) that reports other servers that
 // use it.
 type attending interface {
 	Attend() (processes []string, err error)

@@ -16,9 +16,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // keyed adds a client with a key and a source, and returns its signer.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // wayBack is another authentication method of a provider's user: arm sets it up, come signs in

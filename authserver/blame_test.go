@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestVerdictFollowsTheCause checks that a verdict names the side that can change something, based

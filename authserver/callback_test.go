@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/cookie"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func TestCallback(t *testing.T) {

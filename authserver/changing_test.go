@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const niceRedirect, loopback = "https://nice.example/cb", "http://127.0.0.1:7777/cb"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 

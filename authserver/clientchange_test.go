@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // EN-01: changes of a client by another process or a command take effect immediately, although the

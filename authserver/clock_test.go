@@ -41,7 +41,7 @@ func TestM2ReplicasJudgeByTheClockOfTheStore(t *testing.T) {
 		!strings.Contains(r.log.String(), "differ by 6m0s (the database's is behind)") {
 		t.Errorf("got %d\n%s", got, r.log.String())
 	}
-	if _, err := New(t.Context(), r.cfg.Config); err == nil || !strings.Contains(err.Error(), "differ by 6m0s") {
+	if _, err := Assemble(t.Context(), r.cfg.Config); err == nil || !strings.Contains(err.Error(), "differ by 6m0s") {
 		t.Errorf("a server starts with it: %v", err)
 	}
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/alexedwards/argon2id"
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/access"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// Store lists the storage methods that the authorization server uses. storage/sqlite and
-// storage/postgres implement it.
+// Store lists the storage methods that the authorization server uses. internal/storage/sqlite and
+// internal/storage/postgres implement it.
 type Store interface {
 	storage.Clients
 	storage.Users
@@ -128,7 +128,7 @@ type Registry interface {
 	Attach(issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr)
 }
 
-// Config configures an authorization server. Issuer, Store and SecretKeys are required; every other
+// Config is the parts of an authorization server, for Assemble. Issuer, Store and SecretKeys are required; every other
 // zero value is a safe default.
 type Config struct {
 	// Issuer is the issuer identifier: an https URL (or http on loopback) without query, fragment

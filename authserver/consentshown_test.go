@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
 // TestConsentSaysWhatWasShown checks that the audit entry of an approval contains the texts of its

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
-	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/cookie"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func TestDeparture(t *testing.T) {

@@ -1,11 +1,10 @@
 // Package authserver is an OAuth 2.1 authorization server for the Model Context Protocol, as an
-// embeddable library: New creates it, Register mounts it on a mux, and Serve runs it together with
-// other handlers on that mux, with a graceful shutdown.
+// embeddable library: New creates it on a directory or a database, Register mounts it on a mux, and
+// Serve runs it together with other handlers on that mux, with a graceful shutdown.
 //
-// It needs a store (storage/sqlite, storage/postgres), a master key (keys.SecretFile) and, for
-// clients that register themselves, a Registry (dcr.New). The example below is a complete MCP
-// server with its own login. Package mcpserver does the same with one call, and has all other
-// features of mcp-authd.
+// The example below is a complete MCP server with its own login. Package mcpserver does the same
+// with one call, and has all other features of mcp-authd. Assemble, Config and the interfaces are
+// for the assembly of mcp-authd itself, which has packages that other modules cannot import.
 //
 // # One request, from edge to store
 //
@@ -35,7 +34,8 @@
 //	protocol.go          connects the flow to these two
 //	wellknown.go         RFC 8414, OpenID discovery, JWKS
 //	status.go            the status lists of tokens; statusshelf.go caches them
-//	server.go            New assembles all of this; config.go is its configuration
+//	server.go            Assemble builds all of this; config.go is its configuration
+//	embed.go             New, for programs that embed the server
 //	resources.go         lists scopes for programs that embed the server
 //	serve.go             listeners, timeouts, and the order of the shutdown;
 //	                     housekeeping.go runs in the background

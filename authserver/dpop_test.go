@@ -22,8 +22,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func newSigner(t testing.TB) *dpop.Signer {
@@ -404,7 +404,7 @@ func TestDPoPRace(t *testing.T) {
 			p := r.person()
 			second := r.Server.handleToken
 			if stored {
-				other, err := New(t.Context(), r.as)
+				other, err := Assemble(t.Context(), r.as)
 				if err != nil {
 					t.Fatal(err)
 				}

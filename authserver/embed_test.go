@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,24 +18,22 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // An authorization server and the MCP server that it is for, in one program on one origin.
 func Example() {
 	ctx := context.Background()
 	const base = "http://localhost:8080"
-	store, _ := sqlite.Open(ctx, ":memory:", sqlite.Options{}) // yours: a file, or storage/postgres
-	defer store.Close()
-	secret := bytes.Repeat([]byte{7}, 32) // yours: keys.SecretFile
-	registry, _ := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{secret}})
-	as, err := authserver.New(ctx, authserver.Config{
-		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry,
-		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{
+	dir, _ := os.MkdirTemp("", "") // yours: a directory that stays
+	defer os.RemoveAll(dir)
+	as, err := authserver.New(ctx, authserver.Options{
+		Issuer: base, DataDir: dir,
+		Resources: []authserver.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []authserver.Scope{
 			{Name: "mcp", Description: "read your notes", Default: true},
 		}}},
 	})
@@ -42,6 +41,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	defer as.Close()
 	guard, _ := mcpresource.New(mcpresource.Config{
 		Resource: base + "/mcp", AuthorizationServers: []string{base}, Validator: mcpresource.Local(as),
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
@@ -67,7 +67,7 @@ func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as, err := authserver.New(t.Context(), authserver.Config{
+	as, err := authserver.Assemble(t.Context(), authserver.Config{
 		Issuer: "https://auth.example.com", Store: store, SecretKeys: secret, Registry: registry,
 		Finish: time.Second, // for streams that no guard ends
 		Resources: []storage.Resource{
@@ -148,7 +148,7 @@ func TestIssuerInClear(t *testing.T) {
 	for issuer, ok := range map[string]bool{
 		"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false,
 	} {
-		_, err := authserver.New(t.Context(), authserver.Config{
+		_, err := authserver.Assemble(t.Context(), authserver.Config{
 			Issuer: issuer, Store: installation.Store(t), SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
 		})
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "must be https") {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // last returns the last event of a name in the log.

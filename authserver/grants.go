@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // grants contains the parts behind the client endpoints /token, /introspect and /revoke.

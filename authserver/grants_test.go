@@ -8,8 +8,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // putClient adds a client: a missing permission shows only with a client that lacks it.

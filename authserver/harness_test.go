@@ -22,11 +22,11 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const (
@@ -100,7 +100,7 @@ func (r *rig) restart(change ...func(*Config)) {
 	for _, f := range change {
 		f(&r.as)
 	}
-	s, err := New(context.Background(), r.as)
+	s, err := Assemble(context.Background(), r.as)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

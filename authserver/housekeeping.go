@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/pace"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const (

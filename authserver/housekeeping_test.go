@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // sweptStore counts the calls of the housekeeping. Its sweeps last for hold.
@@ -52,7 +52,7 @@ func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sw
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		for range n {
-			s, err := New(ctx,
+			s, err := Assemble(ctx,
 				Config{Issuer: "https://as.example", Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
 			if err != nil {
 				t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
 // keptWithin is how long a response waits for its audit entries to be stored.

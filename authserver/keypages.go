@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

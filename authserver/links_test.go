@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const newPassword = "a new horse battery"
@@ -348,7 +348,7 @@ func TestLinkPolicy(t *testing.T) {
 	} {
 		c := r.as
 		c.SignIn.Links = wrong
-		if _, err := New(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is not between") {
+		if _, err := Assemble(t.Context(), c); err == nil || !strings.Contains(err.Error(), "is not between") {
 			t.Errorf("%+v: got %v", wrong, err)
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
-	"github.com/mcp-authd/mcp-authd/session"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // newSession is a browser that may be about to get a session.

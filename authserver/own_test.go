@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const ownResource = "https://auth.example.com/api/v1"

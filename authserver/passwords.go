@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // passwordsTTL is the maximum delay until the first account with a password is noticed.

@@ -3,12 +3,12 @@ package authserver
 import (
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // readOnly is a store on a full disk: reads work.
@@ -149,7 +149,7 @@ func TestIssuerChanged(t *testing.T) {
 	again := r.cfg.Config
 	again.Issuer = "https://new.example"
 	for range 2 {
-		if _, err := New(t.Context(), again); err != nil {
+		if _, err := Assemble(t.Context(), again); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestProviderGroups: RU-19. Rules about a group hold for people whom a provider group makes its members.

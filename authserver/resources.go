@@ -3,8 +3,8 @@ package authserver
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
 )
 
 // DefaultScopes returns the scopes that a client should request first, for all resources. It is

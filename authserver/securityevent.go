@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mcp-authd/mcp-authd/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
 )
 
 // SignSecurityEvent signs claims as a security event token (RFC 8417) of this issuer, with the key

@@ -18,14 +18,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/cutting"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/keys"
-	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -59,11 +59,12 @@ type Server struct {
 	skewed     atomic.Bool // the clock difference was logged
 	replica    string      // this replica's id on the store
 	cuts       cutting.Follower
+	closing    func() error // closes the store, if New opened it
 }
 
-// New returns a server with an open and migrated store. It generates the first signing key if the
-// store has none.
-func New(ctx context.Context, c Config) (*Server, error) {
+// Assemble returns a server of parts that its caller made, with an open and migrated store. It
+// generates the first signing key if the store has none. Programs outside this module use New.
+func Assemble(ctx context.Context, c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestPE02RelatedOrigins checks that browsers can read the other origins for passkeys at the root

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // listed reads the status list that a token names, verified, and returns its bit.
@@ -139,7 +139,7 @@ func TestStatusListsOfStrangers(t *testing.T) {
 // a change of the grants or of the signing key.
 func TestStatusListsOfReplicas(t *testing.T) {
 	one := newRig(t)
-	two, err := New(t.Context(), Config{
+	two, err := Assemble(t.Context(), Config{
 		Issuer: one.Issuer(), Store: one.store, SecretKeys: one.cfg.SecretKeys, Resources: one.cfg.Resources,
 		Now: func() time.Time { return one.now().Add(1700 * time.Millisecond) },
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func wantError(t *testing.T, status int, out map[string]any, wantStatus int, code oauth.Code) {

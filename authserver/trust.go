@@ -3,7 +3,7 @@ package authserver
 import (
 	"context"
 
-	"github.com/mcp-authd/mcp-authd/trust"
+	"github.com/mcp-authd/mcp-authd/internal/trust"
 )
 
 // Trust verifies assertions of trusted issuers (RFC 7523). trust.Issuers implements it.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // keysAway is a store whose signing keys cannot be read for a while.

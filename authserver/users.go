@@ -3,8 +3,8 @@ package authserver
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Users manages the local accounts by name.

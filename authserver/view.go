@@ -10,10 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

@@ -5,8 +5,8 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

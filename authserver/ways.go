@@ -7,9 +7,9 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 

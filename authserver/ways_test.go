@@ -12,7 +12,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
 )
 
 // discovery serves the metadata documents. They contain scopes and resources, so they are composed

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/recent"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestAccountApplicationAtServers: RU-18, PE-09: an application is one row with a part for each MCP server. One part

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // BenchmarkDPoP compares a DPoP-bound client credentials token with its minimum cost: a plain

@@ -8,10 +8,10 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 var carriedOut = flag.Int("operations", 5_000, "how many operations of each kind BenchmarkGrowth carries out")

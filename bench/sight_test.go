@@ -15,17 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/timed"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/timed"
 )
 
 // turn is the number of operations per turn, without and with the measured part.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestLimiterIsBounded: AS-144. The memory of the limiter is bounded, and a flood of networks does

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // A client registers itself and is resolved by its new ID. Nothing is stored: the ID contains the

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // heldKeys maps the held applications. A nil map fails every read.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const endpoint = "https://auth.example.com/register"

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // maxIDLength limits the length of a client ID that is looked up, in bytes.

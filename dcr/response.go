@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // response is the client information response (RFC 7591 §3.2.1, AS-132, AS-133): the issued values,

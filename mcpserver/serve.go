@@ -19,9 +19,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Serve serves the MCP server of tools, with sign-in, until ctx ends. It then closes streams, lets

@@ -10,9 +10,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/postgres"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // masterKeys returns the master keys, the primary first. It rejects a key file that other users can

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // TestTasksInDatabase checks that tasks are in the database of the accounts and survive a restart.

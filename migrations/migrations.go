@@ -30,7 +30,7 @@ var files embed.FS
 var sqliteSchema string
 
 // SQLiteSchema returns a script that creates the schema after the steps up to version in an empty
-// SQLite database. A test of storage/sqlite checks this. Running the single steps, which change the
+// SQLite database. A test of internal/storage/sqlite checks this. Running the single steps, which change the
 // tables of earlier ones, takes five times as long.
 func SQLiteSchema() (script string, version int) {
 	if _, err := fmt.Sscanf(sqliteSchema, "-- steps 1 to %d", &version); err != nil {

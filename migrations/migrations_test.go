@@ -25,7 +25,7 @@ func TestBothEnginesHaveTheSameSteps(t *testing.T) {
 		}
 	}
 	if _, version := SQLiteSchema(); version != len(lite) {
-		t.Errorf("schema/sqlite.sql is as of step %d of %d: run go test ./storage/sqlite "+
+		t.Errorf("schema/sqlite.sql is as of step %d of %d: run go test ./internal/storage/sqlite "+
 			"-run TestSchemaOfNewDatabases -update", version, len(lite))
 	}
 }

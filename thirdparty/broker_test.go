@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )

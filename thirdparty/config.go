@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Store lists the storage interfaces that this package uses.

@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
-	"github.com/mcp-authd/mcp-authd/secevent"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 const stream = "https://auth.example.com/stream"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // handBack revokes the tokens of sessions that ended without a request to the provider: by an

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Security L8 of the providers' report: the provider is notified when a session ends here.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	claimed "github.com/mcp-authd/mcp-authd/internal/claim"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // groupsClaim is the claim that names a person's groups at a provider.

@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 

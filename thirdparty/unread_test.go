@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )

@@ -24,7 +24,8 @@ import (
 
 // packages lists the packages of `make bench`.
 var packages = []string{
-	"bench", "keys", "mcpresource", "mcpresource/gosdk", "dcr", "storage/sqlite", "storage/postgres",
+	"bench", "internal/keys", "mcpresource", "mcpresource/gosdk", "dcr",
+	"internal/storage/sqlite", "internal/storage/postgres",
 }
 
 type options struct {

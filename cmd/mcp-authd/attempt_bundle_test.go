@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 )
 
 // TestBundleWritesOverNothing checks that a bundle overwrites no file and follows no link (security

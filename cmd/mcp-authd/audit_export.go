@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // formatVerify is the format that package audit/verify checks.

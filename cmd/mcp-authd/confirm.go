@@ -14,7 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // confirmation asks before a change that cannot be undone. Scripts have no terminal, and are not

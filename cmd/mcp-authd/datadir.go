@@ -8,7 +8,7 @@ import (
 	"os/user"
 	"syscall"
 
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // explainDirectory adds advice to an error that a data directory cannot be read or written. It

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // backupAge is the maximum age of the last backup.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/acme"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // maxAddresses limits how many addresses of a name are tried.

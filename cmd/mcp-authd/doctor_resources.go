@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // resources checks the resources that the configuration names.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/storage/export"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage/export"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // installed returns an opened installation with one account.

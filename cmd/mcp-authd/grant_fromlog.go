@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // logged is a line of a server's log about revoked access.

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/migrations"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/postgres"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // migrating is a store with migrations, as both backends are.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
 )
 
 func newKeysCommand(s std) *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // restorePrefix is the name prefix of the directories for trying a copy in restore.

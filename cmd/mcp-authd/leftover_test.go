@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 // leave creates the files of a restore that was killed more than an hour ago.

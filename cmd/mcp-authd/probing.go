@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 )
 
 // probeAgent is the User-Agent of the commands doctor and check. It only labels their requests in

@@ -7,9 +7,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // scriptProgramKey implements programkey DATABASE PERSON NAME: it creates an API key of a user, and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestTablesFitATerminal checks that tables are truncated only on a terminal (issue 11, 4.6).

@@ -11,8 +11,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/scoperule"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Store provides groups and rules.

@@ -3,9 +3,9 @@ package access
 import (
 	"fmt"
 
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Grantable returns scopes with all scopes that they imply. It returns an error if one is unknown,

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Store is what is needed of the store.

@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Kept is the certificate that the store has for a domain from the authority of a directory.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Reseal seals the files under the primary master key, and returns how many were not. A file that

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"reflect"
 
-	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 func (s *Service) acceptProposal(ctx context.Context, in ProposalID) (out Accepted, err error) {

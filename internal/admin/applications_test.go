@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestApplications checks that an administrator acts on a whole application rather than its

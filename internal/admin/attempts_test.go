@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestAttemptsAreNamed checks that a step that recorded only IDs, such as a refresh, is listed with

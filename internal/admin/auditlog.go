@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // AuditWanted selects entries of the audit log.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // ClientDetails describes a client, the policy that applies to it, and its metadata document.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // EventReceiver describes a receiver of security events and its queue.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Grant is the access that a user, or an administrator for a machine, gave one client to one MCP

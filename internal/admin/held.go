@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // holders records who can act through a client that was created here. It is stored in the client's

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
 // keptWithin is how long a response waits for its audit log entries.

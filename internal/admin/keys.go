@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/keys"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Key is a published signing key.

@@ -3,8 +3,8 @@ package admin
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // administrators is the lock for changes that could remove the last administrator.

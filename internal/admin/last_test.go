@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestLastAdministrator checks that no user or program can remove the last administrator with any

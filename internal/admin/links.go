@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Invitation describes an account that its user will create.

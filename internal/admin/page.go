@@ -3,7 +3,7 @@ package admin
 import (
 	"errors"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // MaxPage is the maximum number of items on a page.

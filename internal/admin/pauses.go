@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Pause is an application that a user has paused at an MCP server. It is independent of the grants.

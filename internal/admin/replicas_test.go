@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestReplicas checks that running servers are listed and incompatible ones reported (OB-10).

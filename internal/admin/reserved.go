@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // maxReserved limits how many accounts with reserved names are shown, per kind.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestResourceOperations checks that MCP servers can be added, partly changed, and removed. An

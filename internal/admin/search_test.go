@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestSearchedPages checks that a search returns each match once, for any page size, even with

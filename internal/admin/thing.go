@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // shows returns the operation that shows the object of a change: a GET at its path, or at the

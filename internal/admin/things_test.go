@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // touching returns the operations with which support changes a named object.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestTools checks that an administrator sees how a tool has changed, and can accept exactly that

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // mayTouch returns ErrForbidden if the actor may use an operation, but not on this object. Such an

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // CheckTwo returns an error unless names is a valid list of operations that need two

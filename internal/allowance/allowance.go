@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const (

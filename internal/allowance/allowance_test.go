@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // rig is a store, and replicas on it that share a clock.

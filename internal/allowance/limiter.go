@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Limiter has a token bucket for each key. It is safe for concurrent use.

@@ -16,15 +16,18 @@ var rules = []struct {
 	wrong  int // findings in broken
 }{
 	{"imports follow the table of the design", importTable, module{packages: []pkg{
-		{path: "oauth", ours: []string{"storage"}},
-		{path: "storage", ours: []string{"oauth", "storage/sqlite"}},
-		{path: "storage/sqlite", ours: []string{"storage", "storage/postgres", "migrations", "internal/secrets"}},
+		{path: "oauth", ours: []string{"internal/storage"}},
+		{path: "internal/storage", ours: []string{"oauth", "internal/storage/sqlite"}},
+		{
+			path: "internal/storage/sqlite",
+			ours: []string{"internal/storage", "internal/storage/postgres", "migrations", "internal/secrets"},
+		},
 		{path: "dcr", ours: []string{"oauth", "metadata"}},
 		{path: "authserver", ours: []string{"cmd/mcp-authd", "internal/users", "metadata"}},
-		{path: "authserver/internal/form", ours: []string{"oauth", "storage"}},
+		{path: "authserver/internal/form", ours: []string{"oauth", "internal/storage"}},
 		{path: "authserver/internal/clients", ours: []string{"authserver/internal/refusal", "authserver"}},
 		{path: "authserver/internal/grant",
-			ours: []string{"authserver/internal/form", "authserver/internal/shell", "storage"}},
+			ours: []string{"authserver/internal/form", "authserver/internal/shell", "internal/storage"}},
 		{path: "authserver/internal/shell", ours: []string{"authserver/internal/grant", "authserver/internal/flow"}},
 		{path: "mcpresource", ours: []string{"oauth", "mcpresource/gosdk"}},
 		{path: "mcpresource/internal/message", ours: []string{"mcpresource"}},
@@ -32,7 +35,7 @@ var rules = []struct {
 		{path: "mcpresource/gosdk", ours: []string{"mcpresource", "mcpresource/internal/message"}},
 		{path: "internal/anything", ours: []string{"internal/secrets", "authserver"}},
 		{path: "newcomer"},
-		{path: "cmd/mcp-authd", ours: []string{"storage/sqlite", "authserver"}},
+		{path: "cmd/mcp-authd", ours: []string{"internal/storage/sqlite", "authserver"}},
 	}}, 15},
 	{"what stands behind the endpoints knows no HTTP", behindHTTP, module{files: []file{
 		source("authserver/internal/grant/a.go", "package grant\nimport \"net/http\"\nvar r *http.Request"),
@@ -42,10 +45,10 @@ var rules = []struct {
 		source("authserver/internal/shell/a.go", "package shell\nimport \"net/http\"\nvar r *http.Request"),
 	}}, 2},
 	{"no function has a writer of answers and a store", edgeOrStore, module{files: []file{
-		source("storage/a.go", "package storage\ntype Users interface{}\ntype User struct{}"),
+		source("internal/storage/a.go", "package storage\ntype Users interface{}\ntype User struct{}"),
 		source("authserver/a.go", `package authserver
 			import "net/http"
-			import "github.com/mcp-authd/mcp-authd/storage"
+			import "github.com/mcp-authd/mcp-authd/internal/storage"
 			type Store interface{ storage.Users }
 			type pages struct { people storage.Users; cfg struct { Store Store }; user storage.User }
 			func (p *pages) a(w http.ResponseWriter) { p.people.Find(); p.user.Name() }
@@ -62,9 +65,9 @@ var rules = []struct {
 		source("cmd/a/a.go", "package main\nimport \"net/http\"\nfunc a(w http.ResponseWriter, s Store) {}"),
 	}}, 5},
 	{"only the assembly imports a storage backend", storageBackends, module{packages: []pkg{
-		{path: "authserver", ours: []string{"storage/sqlite"}},
-		{path: "internal/anything", ours: []string{"storage/postgres"}},
-		{path: "examples/embed", ours: []string{"storage/sqlite"}},
+		{path: "dcr", ours: []string{"internal/storage/sqlite"}},
+		{path: "internal/anything", ours: []string{"internal/storage/postgres"}},
+		{path: "examples/embed", ours: []string{"internal/storage/sqlite"}},
 	}}, 2},
 	{"only tests import the test kit", testkitInTests, module{packages: []pkg{
 		{path: "cmd/mcp-authd", ours: []string{"internal/testkit/fakeidp"}},
@@ -73,17 +76,24 @@ var rules = []struct {
 		{path: "bench", ours: []string{"internal/testkit/pgtest"}},
 	}}, 2},
 	{"authserver, dcr and thirdparty do not reach each other", threeServers, module{packages: []pkg{
-		{path: "authserver", reaches: []string{modulePath + "/dcr", modulePath + "/oauth"}},
+		{path: "authserver", reaches: []string{modulePath + "/dcr", modulePath + "/thirdparty"}},
 		{path: "dcr", reaches: []string{modulePath + "/authserver", modulePath + "/thirdparty"}},
 		{path: "thirdparty", reaches: []string{modulePath + "/thirdparty"}},
 	}}, 3},
+	{"only New of authserver assembles a server", embeddedAlone, module{files: []file{
+		source("authserver/embed.go", `package authserver
+			import "github.com/mcp-authd/mcp-authd/dcr"`),
+		source("authserver/token.go", `package authserver
+			import "github.com/mcp-authd/mcp-authd/dcr"
+			import "github.com/mcp-authd/mcp-authd/internal/storage/sqlite"`),
+	}}, 2},
 	{"mcpresource stays light", lightResource, module{packages: []pkg{
 		{path: "mcpresource",
 			foreign: []string{
 				"github.com/go-jose/go-jose/v4/jwt", "golang.org/x/sync/singleflight", "golang.org/x/text/language",
 			},
 			reaches: []string{
-				modulePath + "/storage", modulePath + "/internal/mcp", modulePath + "/internal/secrets",
+				modulePath + "/internal/storage", modulePath + "/internal/mcp", modulePath + "/internal/secrets",
 				"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/jackc/pgx/v5", "net/http",
 			}},
 		{path: "mcpresource/gosdk",
@@ -110,9 +120,9 @@ var rules = []struct {
 	}}, 2},
 	{"what speaks to providers rests on no store", apartFromSessions, module{packages: []pkg{
 		{path: "thirdparty/internal/provider",
-			reaches: []string{modulePath + "/storage", modulePath + "/oauth", "net/http"}},
-		{path: "thirdparty/internal/rules", reaches: []string{modulePath + "/session"}},
-		{path: "thirdparty", reaches: []string{modulePath + "/storage"}},
+			reaches: []string{modulePath + "/internal/storage", modulePath + "/oauth", "net/http"}},
+		{path: "thirdparty/internal/rules", reaches: []string{modulePath + "/authserver/internal/session"}},
+		{path: "thirdparty", reaches: []string{modulePath + "/internal/storage"}},
 	}}, 2},
 	{"sessions ask providers through package provider alone", spokenThroughProvider, module{files: []file{
 		source("thirdparty/a.go", `package thirdparty
@@ -123,25 +133,25 @@ var rules = []struct {
 	}}, 2},
 	{"vocabulary, contracts and pages are standard library only", standardOnly, module{packages: []pkg{
 		{path: "oauth", foreign: []string{"github.com/x/y"}},
-		{path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
+		{path: "internal/storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
 	}}, 1},
 	{"the verifier of the audit log has one library", verifierAlone, module{packages: []pkg{
 		{path: "audit/verify", foreign: []string{"golang.org/x/mod/sumdb/tlog", "golang.org/x/crypto/ed25519"}},
-		{path: "audit", foreign: []string{"golang.org/x/crypto/ed25519"}},
+		{path: "internal/audit", foreign: []string{"golang.org/x/crypto/ed25519"}},
 	}}, 1},
 	{"each library stays behind its package, go-jose v3 and cgo drivers nowhere", libraryOwners, module{packages: []pkg{
 		{path: "dcr", foreign: []string{"github.com/ory/fosite/token/jwt"}},
-		{path: "keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},
+		{path: "internal/keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},
 		{path: "authserver", foreign: []string{"github.com/ory/fosite"}},
 		{path: "authserver/internal/grant",
 			foreign: []string{"github.com/ory/fosite", "github.com/go-jose/go-jose/v4"}},
 		{path: "authserver/internal/shell", foreign: []string{"github.com/ory/fosite"}},
 	}}, 4},
 	{"examples import nothing internal", openExamples, module{packages: []pkg{
-		{path: "examples/embedded", ours: []string{"internal/users", "storage/internal/column", "authserver"}},
+		{path: "examples/embedded", ours: []string{"internal/users", "internal/storage/internal/column", "authserver"}},
 		{path: "cmd/mcp-authd", ours: []string{"internal/users"}},
 	}}, 2},
-	{"no cgo", noCgo, module{packages: []pkg{{path: "storage/sqlite", cgo: true}}}, 1},
+	{"no cgo", noCgo, module{packages: []pkg{{path: "internal/storage/sqlite", cgo: true}}}, 1},
 	{"no package util, common, helpers, types or models", namedPackages, module{packages: []pkg{
 		{path: "internal/util", name: "util"}, {path: "x", name: "helpers"}, {path: "oauth", name: "oauth"},
 	}}, 2},
@@ -212,7 +222,7 @@ var rules = []struct {
 		source("dcr/a.go", "package dcr\nimport \"github.com/ory/fosite\"\nvar A fosite.Client"),
 	}}, 7},
 	{"no exported signature of a public package names an internal type", hiddenInternal, module{files: []file{
-		source("authserver/a.go", `package authserver
+		source("mcpserver/a.go", `package mcpserver
 			import "github.com/mcp-authd/mcp-authd/internal/users"
 			import g "github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 			import "github.com/mcp-authd/mcp-authd/oauth"

@@ -10,13 +10,13 @@ import (
 // nor in a field that it uses. All decisions that need the store are then made before the first
 // byte is written.
 func edgeOrStore(m module) (bad []string) {
-	roles := interfacesIn(m, "storage")
+	roles := interfacesIn(m, "internal/storage")
 	fields := storeFields(m, roles)
 	for _, f := range m.files {
 		if f.test() || anyWithin(f.dir(), assembly) {
 			continue
 		}
-		local, names := importedAs(f.syntax, modulePath+"/storage"), fields[f.dir()]
+		local, names := importedAs(f.syntax, modulePath+"/internal/storage"), fields[f.dir()]
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			params, body := function(n)
 			if body == nil || !writesAnswers(f.syntax, params) {
@@ -92,7 +92,7 @@ func interfacesIn(m module, dir string) (names []string) {
 func storeFields(m module, roles []string) map[string][]string {
 	out := map[string][]string{}
 	for _, f := range m.files {
-		local := importedAs(f.syntax, modulePath+"/storage")
+		local := importedAs(f.syntax, modulePath+"/internal/storage")
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			s, ok := n.(*ast.StructType)
 			if !ok || f.test() {

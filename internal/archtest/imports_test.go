@@ -10,119 +10,124 @@ import (
 // longest matching tree applies. Data flows one way, from the HTTP edge to the protocol to the
 // store, and imports go the same way.
 var mayImport = map[string][]string{
-	"oauth":      {},
-	"web":        {"web/text", "internal/label"},
-	"web/text":   {},
-	"migrations": {},
-	"storage":    {"oauth"},
-	"metadata":   {"oauth", "internal/cors"},
-	"audit":      {"storage", "internal/secrets"},
+	"oauth":            {},
+	"web":              {"web/text", "internal/label"},
+	"web/text":         {},
+	"migrations":       {},
+	"internal/storage": {"oauth"},
+	"metadata":         {"oauth", "internal/cors"},
+	"internal/audit":   {"internal/storage", "internal/secrets"},
 	// verifies the audit log, and needs nothing from the server
-	"audit/verify": {},
-	"secevent":     {"audit", "internal/bounded"},
-	"policy":       {"oauth", "storage"},
-	"session":      {"oauth", "storage", "internal"},
-	"delegation":   {"oauth", "storage"},
-	"keys":         {"oauth", "storage", "audit", "internal"},
+	"audit/verify":                {},
+	"internal/secevent":           {"internal/audit", "internal/bounded"},
+	"internal/policy":             {"oauth", "internal/storage"},
+	"authserver/internal/session": {"oauth", "internal/storage", "internal"},
+	"internal/delegation":         {"oauth", "internal/storage"},
+	"internal/keys":               {"oauth", "internal/storage", "internal/audit", "internal"},
 
-	"storage/sqlite":          {"oauth", "storage", "storage/internal/column", "migrations", "internal"},
-	"storage/postgres":        {"oauth", "storage", "storage/internal/column", "migrations", "internal"},
-	"storage/storagetest":     {"oauth", "storage", "internal"},
-	"storage/internal/column": {"oauth", "storage", "internal/identifier"},
-	"storage/timed":           {"oauth", "storage"},
+	"internal/storage/sqlite": {
+		"oauth", "internal/storage", "internal/storage/internal/column", "migrations", "internal",
+	},
+	"internal/storage/postgres": {
+		"oauth", "internal/storage", "internal/storage/internal/column", "migrations", "internal",
+	},
+	"internal/storage/storagetest":     {"oauth", "internal/storage", "internal"},
+	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier"},
+	"internal/storage/timed":           {"oauth", "internal/storage"},
 
-	"attempt": {
-		"oauth", "storage", "web/text", "internal/bounded", "internal/label", "internal/network", "internal/reference",
+	"internal/attempt": {
+		"oauth", "internal/storage", "web/text", "internal/bounded", "internal/label", "internal/network",
+		"internal/reference",
 	},
 
 	"authserver": {
-		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
-		"secevent", "internal", "attempt",
+		"dcr", "internal/storage/sqlite", "internal/storage/postgres", "oauth", "internal/delegation",
+		"internal/storage", "internal/policy", "internal/keys", "authserver/internal/session", "internal/audit",
+		"internal/trust", "web", "web/text", "metadata", "internal/secevent", "internal", "internal/attempt",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/decisions",
-		"authserver/internal/clearance",
-		"authserver/internal/device", "authserver/internal/entry", "authserver/internal/flow",
-		"authserver/internal/form", "authserver/internal/grant",
+		"authserver/internal/clearance", "authserver/internal/device", "authserver/internal/entry",
+		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/account": {
-		"oauth", "storage", "policy", "audit", "internal/label", "internal/notice", "internal/secrets",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/entry",
-		"authserver/internal/refusal",
+		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/label", "internal/notice",
+		"internal/secrets", "authserver/internal/binding", "authserver/internal/catalogue",
+		"authserver/internal/entry", "authserver/internal/refusal",
 	},
 	"authserver/internal/binding": {
-		"oauth", "storage", "policy", "audit", "authserver/internal/refusal", "internal/access",
+		"oauth", "internal/storage", "internal/policy", "internal/audit", "authserver/internal/refusal",
+		"internal/access",
 	},
 	"authserver/internal/catalogue": {
-		"oauth", "storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
+		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
+		"authserver/internal/refusal", "internal/recent",
 	},
-	"authserver/internal/clients": {"oauth", "storage", "attempt", "authserver/internal/refusal"},
-	"authserver/internal/connect": {"oauth", "delegation", "internal/secrets"},
+	"authserver/internal/clients": {"oauth", "internal/storage", "internal/attempt", "authserver/internal/refusal"},
+	"authserver/internal/connect": {"oauth", "internal/delegation", "internal/secrets"},
 	"authserver/internal/decisions": {
-		"oauth", "storage", "attempt", "audit", "internal/bounded", "internal/reference", "internal/secrets",
-		"authserver/internal/grant", "authserver/internal/refusal",
+		"oauth", "internal/storage", "internal/attempt", "internal/audit", "internal/bounded", "internal/reference",
+		"internal/secrets", "authserver/internal/grant", "authserver/internal/refusal",
 	},
 	"authserver/internal/clearance": {
-		"oauth", "storage", "policy", "audit", "internal/secrets", "internal/ways",
+		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/secrets", "internal/ways",
 		"authserver/internal/entry", "authserver/internal/refusal",
 	},
 	"authserver/internal/device": {
-		"oauth", "storage", "policy", "audit", "internal/allowance", "internal/bounded", "internal/network",
-		"internal/secrets",
-		"authserver/internal/catalogue", "authserver/internal/form", "authserver/internal/refusal",
+		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/allowance", "internal/bounded",
+		"internal/network", "internal/secrets", "authserver/internal/catalogue", "authserver/internal/form",
+		"authserver/internal/refusal",
 	},
 	"authserver/internal/entry": {
-		"oauth", "storage", "delegation", "audit",
-		"internal/allowance", "internal/bounded", "internal/notice",
-		"internal/secrets", "internal/users", "internal/ways",
+		"oauth", "internal/storage", "internal/delegation", "internal/audit", "internal/allowance",
+		"internal/bounded", "internal/notice", "internal/secrets", "internal/users", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/clients", "authserver/internal/device",
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/flow": {
-		"oauth", "delegation", "storage", "policy", "attempt", "audit",
+		"oauth", "internal/delegation", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
 		"internal/allowance", "internal/bounded", "internal/dpop", "internal/network", "internal/notice",
-		"internal/secrets", "internal/ways",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/clearance", "authserver/internal/connect", "authserver/internal/device",
-		"authserver/internal/entry", "authserver/internal/form", "authserver/internal/grant",
-		"authserver/internal/refusal",
+		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
+		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
+		"authserver/internal/device", "authserver/internal/entry", "authserver/internal/form",
+		"authserver/internal/grant", "authserver/internal/refusal",
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
-		"oauth", "storage", "delegation", "policy", "keys", "audit", "trust",
-		"internal/allowance", "internal/bounded", "internal/dpop", "internal/identifier", "internal/secrets",
-		"internal/ways",
-		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
-		"authserver/internal/clearance", "authserver/internal/connect",
+		"oauth", "internal/storage", "internal/delegation", "internal/policy", "internal/keys", "internal/audit",
+		"internal/trust", "internal/allowance", "internal/bounded", "internal/dpop", "internal/identifier",
+		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
+		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
-	"authserver/internal/shell":   {"oauth", "storage", "authserver/internal/grant"},
-	"authserver/internal/refusal": {"oauth", "storage", "attempt"},
-	"dcr":                         {"oauth", "storage", "policy", "attempt", "audit", "internal"},
+	"authserver/internal/shell":   {"oauth", "internal/storage", "authserver/internal/grant"},
+	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt"},
+	"dcr": {
+		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal",
+	},
 	"thirdparty": {
-		"oauth", "storage", "delegation", "attempt", "audit", "secevent", "internal", "thirdparty/internal/provider",
-		"thirdparty/internal/rules",
+		"oauth", "internal/storage", "internal/delegation", "internal/attempt", "internal/audit",
+		"internal/secevent", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "internal/claim", "internal/foreign", "internal/span"},
 	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition", "internal/scoperule"},
 
-	"trust": {
-		"oauth", "storage", "internal/bounded", "internal/claim", "internal/condition", "internal/foreign",
-		"internal/network",
-		"internal/safehttp", "internal/secrets", "secevent",
+	"internal/trust": {
+		"oauth", "internal/storage", "internal/bounded", "internal/claim", "internal/condition", "internal/foreign",
+		"internal/network", "internal/safehttp", "internal/secrets", "internal/secevent",
 	},
 
 	"mcpresource": {
 		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/reference",
-		"internal/stopping",
-		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
+		"internal/stopping", "mcpresource/internal/message", "mcpresource/internal/statuslist",
+		"mcpresource/internal/issuer",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
 	// one call that assembles a server as cmd does: most of it comes from internal/assembly
 	"mcpserver": {
-		"oauth", "metadata", "storage", "storage/sqlite", "storage/postgres", "audit", "authserver", "thirdparty",
-		"mcpresource", "mcpresource/gosdk", "internal/admin", "internal/assembly", "internal/config",
-		"internal/metrics", "internal/secrets",
+		"oauth", "metadata", "internal/storage", "internal/storage/sqlite", "internal/storage/postgres",
+		"internal/audit", "authserver", "thirdparty", "mcpresource", "mcpresource/gosdk", "internal/admin",
+		"internal/assembly", "internal/config", "internal/metrics", "internal/secrets",
 	},
 
 	"mcpresource/internal/message":    {},
@@ -133,66 +138,76 @@ var mayImport = map[string][]string{
 	"mcpresource/sqlite":              {"mcpresource", "mcpresource/internal/tasktable"},
 	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp", "internal/stopping"},
 
-	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
-	"internal/assembly": {
-		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
-		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
-		"internal/admin/adminmcp", "internal/admin/console", "migrations",
+	"internal": {
+		"oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
+		"authserver/internal/session", "metadata", "mcpresource", "internal",
 	},
-	"internal/auditformat": {"audit", "audit/verify", "internal/label"},
+	"internal/assembly": {
+		"internal/attempt", "oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
+		"metadata", "internal/delegation", "authserver", "dcr", "thirdparty", "internal/secevent", "internal/trust",
+		"mcpresource", "web/text", "internal", "internal/storage/timed", "internal/admin/adminmcp",
+		"internal/admin/console", "migrations",
+	},
+	"internal/auditformat": {"internal/audit", "audit/verify", "internal/label"},
 	"internal/auditsink": {
-		"storage", "audit", "internal/auditformat", "internal/label", "internal/safehttp", "internal/secrets",
+		"internal/storage", "internal/audit", "internal/auditformat", "internal/label", "internal/safehttp",
+		"internal/secrets",
 	},
 	"internal/auditlog": {
-		"storage", "audit", "audit/verify", "keys", "internal/label", "internal/network", "internal/secrets",
+		"internal/storage", "internal/audit", "audit/verify", "internal/keys", "internal/label", "internal/network",
+		"internal/secrets",
 	},
-	"internal/metrics":   {"oauth", "storage", "audit", "mcpresource"},
+	"internal/metrics":   {"oauth", "internal/storage", "internal/audit", "mcpresource"},
 	"internal/discovery": {"oauth", "metadata", "internal/foreign", "internal/mcp"},
 	"internal/config": {
-		"attempt", "oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web",
-		"internal",
+		"internal/attempt", "oauth", "internal/storage", "internal/policy", "metadata", "authserver", "dcr",
+		"thirdparty", "internal/trust", "web", "internal",
 	},
 	"internal/secrets": {},
 	// administrative operations without a wire format; its front ends are sub-packages
 	"internal/admin": {
-		"attempt", "audit", "audit/verify", "dcr", "keys", "metadata", "oauth", "policy", "storage", "thirdparty",
-		"trust", "internal",
+		"internal/attempt", "internal/audit", "audit/verify", "dcr", "internal/keys", "metadata", "oauth",
+		"internal/policy", "internal/storage", "thirdparty", "internal/trust", "internal",
 	},
 	"internal/cookie": {},
 	"internal/span":   {},
 	"internal/traces": {
-		"storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/cookie", "internal/span",
+		"internal/storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/cookie",
+		"internal/span",
 	},
 	"internal/admin/api": {
-		"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/label", "internal/secrets",
+		"oauth", "internal/storage", "metadata", "mcpresource", "internal/admin", "internal/label",
+		"internal/secrets",
 	},
 	"internal/admin/adminmcp": {
-		"attempt", "oauth", "storage", "mcpresource", "mcpresource/gosdk", "internal/admin", "internal/admin/api",
-		"internal/label",
+		"internal/attempt", "oauth", "internal/storage", "mcpresource", "mcpresource/gosdk", "internal/admin",
+		"internal/admin/api", "internal/label",
 	},
 	"internal/admin/console": {
-		"attempt", "oauth", "storage", "internal/admin", "internal/label", "internal/secrets", "web",
+		"internal/attempt", "oauth", "internal/storage", "internal/admin", "internal/label", "internal/secrets",
+		"web",
 	},
 	"internal/users": {
-		"oauth", "storage", "audit", "internal/bounded", "internal/identifier", "internal/mail", "internal/network",
-		"internal/notice", "internal/secrets", "internal/span", "web/text",
+		"oauth", "internal/storage", "internal/audit", "internal/bounded", "internal/identifier", "internal/mail",
+		"internal/network", "internal/notice", "internal/secrets", "internal/span", "web/text",
 	},
 	"internal/mail":     {},
-	"internal/transmit": {"storage", "audit", "secevent", "internal/safehttp"},
+	"internal/transmit": {"internal/storage", "internal/audit", "internal/secevent", "internal/safehttp"},
 	"internal/safehttp": {"internal/span"},
 	"internal/notice": {
-		"storage", "audit", "web/text", "internal/label", "internal/mail", "internal/safehttp", "internal/secrets",
+		"internal/storage", "internal/audit", "web/text", "internal/label", "internal/mail", "internal/safehttp",
+		"internal/secrets",
 	},
 	"internal/ways": {
-		"oauth", "storage", "audit", "internal/label", "internal/users", "internal/secrets",
+		"oauth", "internal/storage", "internal/audit", "internal/label", "internal/users", "internal/secrets",
 	},
 	"internal/identifier": {},
 	"internal/label":      {},
-	"internal/growth":     {"storage"},
+	"internal/growth":     {"internal/storage"},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},
-	"internal/allowance":  {"storage", "internal/bounded"},
+	"internal/allowance":  {"internal/storage", "internal/bounded"},
 	"internal/bounded":    {},
 	"internal/claim":      {},
 	"internal/condition":  {"internal/claim"},
@@ -203,10 +218,10 @@ var mayImport = map[string][]string{
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
-	"internal/recent":     {"storage"},
+	"internal/recent":     {"internal/storage"},
 	"internal/scoperule":  {"oauth"},
-	"internal/access":     {"oauth", "storage", "policy", "internal/recent", "internal/scoperule"},
-	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
+	"internal/access":     {"oauth", "internal/storage", "internal/policy", "internal/recent", "internal/scoperule"},
+	"internal/demoserver": {"oauth", "internal/storage", "mcpresource", "mcpresource/gosdk"},
 }
 
 // programs are run and not imported.
@@ -255,17 +270,25 @@ func importTable(m module) (bad []string) {
 	return bad
 }
 
-// anyInternal reports whether row may import all of internal, and i is internal.
-func anyInternal(row, i string) bool {
-	return within(i, "internal") && slices.Contains(mayImport[row], "internal")
+// rooms are the parts of the server below internal/. A row names each that it imports, also if it
+// may import all other packages of internal/.
+var rooms = []string{
+	"internal/attempt", "internal/audit", "internal/delegation", "internal/keys", "internal/policy",
+	"internal/secevent", "internal/storage", "internal/trust",
 }
 
-// storageBackends checks that only the assembly chooses a database, and mcpserver, which is an
-// assembly in one call.
+// anyInternal reports whether row may import all of internal but the rooms, and i is one of these.
+func anyInternal(row, i string) bool {
+	return within(i, "internal") && !anyWithin(i, rooms) && slices.Contains(mayImport[row], "internal")
+}
+
+// storageBackends checks that only the assembly chooses a database, and the packages that are an
+// assembly in one call: mcpserver, and authserver with its New (embeddedAlone).
 func storageBackends(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
-			if (i == "storage/sqlite" || i == "storage/postgres") && !assembles(p.path) && p.path != "mcpserver" {
+			backend := i == "internal/storage/sqlite" || i == "internal/storage/postgres"
+			if backend && !assembles(p.path) && !slices.Contains([]string{"authserver", "mcpserver"}, p.path) {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
 		}
@@ -285,8 +308,26 @@ func testkitInTests(m module) (bad []string) {
 	return bad
 }
 
+// embeddedAlone checks that only New of authserver, which assembles a server for embedding programs,
+// knows the databases and the registry. The rest of the package sees interfaces.
+func embeddedAlone(m module) (bad []string) {
+	made := []string{"dcr", "internal/storage/sqlite", "internal/storage/postgres"}
+	for _, f := range m.files {
+		if f.test() || f.dir() != "authserver" || f.path == "authserver/embed.go" {
+			continue
+		}
+		for _, p := range ofModule(f.syntax) {
+			if slices.Contains(made, p) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", f.path, p))
+			}
+		}
+	}
+	return bad
+}
+
 // threeServers checks that authserver, dcr and thirdparty depend on each other only through small
-// interfaces declared by the consumer. None may reach another, not even through a third package.
+// interfaces declared by the consumer. None may reach another, not even through a third package,
+// except that authserver may reach dcr (embeddedAlone).
 func threeServers(m module) (bad []string) {
 	three := []string{"authserver", "dcr", "thirdparty"}
 	for _, p := range m.packages {
@@ -294,7 +335,8 @@ func threeServers(m module) (bad []string) {
 			continue
 		}
 		for _, dep := range p.reaches {
-			if other := inside(dep); within(dep, modulePath) && other != p.path && slices.Contains(three, other) {
+			if other := inside(dep); within(dep, modulePath) && other != p.path &&
+				slices.Contains(three, other) && !(p.path == "authserver" && other == "dcr") {
 				bad = append(bad, fmt.Sprintf("%s reaches %s", p.path, other))
 			}
 		}
@@ -305,8 +347,7 @@ func threeServers(m module) (bad []string) {
 // Packages that a tool author must never link, directly or indirectly.
 var (
 	heavy = []string{
-		modulePath + "/storage", modulePath + "/authserver", modulePath + "/web", modulePath + "/keys",
-		modulePath + "/session",
+		modulePath + "/authserver", modulePath + "/web",
 		modulePath + "/internal", modulePath + "/migrations", "github.com/ory", "github.com/jackc", "modernc.org",
 	}
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
@@ -374,8 +415,8 @@ func lightClient(m module) (bad []string) {
 // has no store. It could not know whose session is concerned.
 func apartFromSessions(m module) (bad []string) {
 	kept := []string{
-		modulePath + "/storage", modulePath + "/session", modulePath + "/delegation", modulePath + "/audit",
-		"database/sql",
+		modulePath + "/internal/storage", modulePath + "/authserver/internal/session",
+		modulePath + "/internal/delegation", modulePath + "/internal/audit", "database/sql",
 	}
 	for _, p := range m.packages {
 		for _, dep := range p.reaches {
@@ -416,7 +457,7 @@ func bytesAlone(m module) (bad []string) {
 
 // standardOnly checks that the vocabulary, the contracts and the pages need no library.
 func standardOnly(m module) (bad []string) {
-	plain := []string{"oauth", "metadata", "storage", "policy", "audit", "web", "migrations"}
+	plain := []string{"oauth", "metadata", "internal/storage", "internal/policy", "internal/audit", "web", "migrations"}
 	for _, p := range m.packages {
 		if slices.Contains(plain, p.path) && len(p.foreign) > 0 {
 			bad = append(bad, fmt.Sprintf("%s imports %s", p.path, strings.Join(p.foreign, ", ")))
@@ -442,9 +483,9 @@ var owners = map[string][]string{
 	"github.com/ory/fosite":           {"authserver/internal/shell"},
 	"github.com/landlock-lsm":         {"internal/sandbox"},
 	"github.com/elastic":              {"internal/sandbox"},
-	"modernc.org":                     {"storage/sqlite"},
-	"github.com/jackc":                {"storage/postgres", "internal/testkit/pgtest"},
-	"github.com/gorilla/securecookie": {"session"},
+	"modernc.org":                     {"internal/storage/sqlite"},
+	"github.com/jackc":                {"internal/storage/postgres", "internal/testkit/pgtest"},
+	"github.com/gorilla/securecookie": {"authserver/internal/session"},
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all our JOSE work; v3 belongs to fosite
 	"github.com/modelcontextprotocol": {

@@ -30,7 +30,7 @@ type module struct {
 // pkg is a package of this module, by its path inside the module. ours and foreign are the imports
 // of its non-test files.
 type pkg struct {
-	path    string // "authserver", "storage/sqlite"
+	path    string // "authserver", "internal/storage/sqlite"
 	name    string
 	ours    []string // "oauth"
 	foreign []string // "github.com/ory/fosite"; not the standard library

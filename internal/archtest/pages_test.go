@@ -19,8 +19,8 @@ var naming = []string{".go", ".yaml", ".txtar", ".json", ".sh", ".service", ".ht
 func TestFilesNamePagesThatThereAre(t *testing.T) {
 	tree, named := readTree(t), 0
 	for _, folder := range []string{
-		"attempt", "audit", "authserver", "cmd", "dcr", "deploy", "examples", "internal", "keys", "mcpclient",
-		"mcpresource", "mcpserver", "policy", "secevent", "session", "storage", "test", "thirdparty", "trust", "web",
+		"audit", "authserver", "cmd", "dcr", "deploy", "examples", "internal", "mcpclient", "mcpresource", "mcpserver",
+		"test", "thirdparty", "web",
 	} {
 		err := fs.WalkDir(tree.root, folder, func(name string, d fs.DirEntry, err error) error {
 			switch {

@@ -3,7 +3,7 @@ package assembly
 import (
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestConsoleProviderGroups: RU-19: the people of a provider are put into a group by a form, and the page of one says

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // roled returns a server with one account for each role, and a browser for each.

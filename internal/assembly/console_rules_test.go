@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestConsoleRules checks that "Bob may only read" is one form, and that Bob's page shows his

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestConsoleAcceptsATool checks that links lead from the overview to the difference of a changed

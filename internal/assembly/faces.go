@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // The paths of the administrative APIs, relative to the issuer.

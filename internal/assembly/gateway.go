@@ -10,20 +10,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // callRate is the default rate limit of a caller, per second.

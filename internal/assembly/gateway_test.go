@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestRecordCall checks that callers cannot write megabytes into the log, and that calls with their

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // notes is a store that collects noted calls.

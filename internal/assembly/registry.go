@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Registry returns the client registry. A server attaches itself to it.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/migrations"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/auditsink"
 	"github.com/mcp-authd/mcp-authd/internal/config"
@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -92,7 +92,7 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	if s.notifier, err = p.console(&cfg, s.delegation); err != nil {
 		return nil, err
 	}
-	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
+	if s.Auth, err = authserver.Assemble(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if err := p.warnOfAdministration(ctx, s.notifier); err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/timed"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/timed"
 )
 
 // newTraces returns nil if traces are off. OTEL_SDK_DISABLED also turns them off.

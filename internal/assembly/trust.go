@@ -2,9 +2,9 @@ package assembly
 
 import (
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/trust"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
-	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 // Issuers returns the trusted issuers of the configuration and of the store, if there is one.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // numbered is an entry with its place among all of its writer, from 0 on.

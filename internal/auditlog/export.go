@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Export gives each line of the log as it is now to write: checkpoints, hashes of what was removed, and

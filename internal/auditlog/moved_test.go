@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/export"
+	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/export"
-	"github.com/mcp-authd/mcp-authd/storage/postgres"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // goesOn has new processes write to a log, sign it and verify it.

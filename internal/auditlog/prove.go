@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/mod/sumdb/tlog"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Prove walks from an entry by its grant to its token, or else the one before it, and to the consent, and proves

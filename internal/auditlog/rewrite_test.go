@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
-	"github.com/mcp-authd/mcp-authd/keys"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // How much waits in memory before it is set aside, and at most.

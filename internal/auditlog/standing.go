@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Standing says of each entry why it is not proven, from little that is read once. It does not walk the tree, and so

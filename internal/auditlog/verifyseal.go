@@ -5,7 +5,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Keys are what Verify checks a log by.

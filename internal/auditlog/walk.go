@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const (

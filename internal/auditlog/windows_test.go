@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
 // TestWindows: OP-02. Grants that refresh each 15 minutes soon leave one entry a day, and no refresh is missing in the

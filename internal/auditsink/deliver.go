@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const (

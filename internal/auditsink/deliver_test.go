@@ -12,9 +12,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // rig is a log in a store.

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Sink is a log destination.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // State describes the queue of a log destination.

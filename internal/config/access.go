@@ -6,8 +6,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // AccessRule says which scopes of its resource an account, the members of a group or everyone may

@@ -15,14 +15,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/acme"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Config is the whole configuration. keys.yaml explains each key to administrators.

@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // DPoP configures tokens that are bound to a key of the client (RFC 9449).

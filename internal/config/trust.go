@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/trust"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/trust"
 )
 
 // Trust is a trusted issuer: storage.TrustEntry in the form of a file.

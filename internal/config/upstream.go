@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/condition"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // ToolRule says which permissions a call of a tool needs.

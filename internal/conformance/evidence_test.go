@@ -61,7 +61,7 @@ func collect(root string) (map[string]*evidence, error) {
 // it.
 func scan(found map[string]*evidence, name, text string) {
 	isTest := strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "test/") ||
-		strings.HasPrefix(name, "storage/storagetest/")
+		strings.HasPrefix(name, "internal/storage/storagetest/")
 	funcs := testFunc.FindAllStringSubmatchIndex(text, -1)
 	for _, m := range citation.FindAllStringIndex(text, -1) {
 		id := text[m[0]:m[1]]

@@ -20,10 +20,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // The scopes of the demo.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestChangedDuringStream: RS-219. If a tool's definition changes while a stream is open, later

@@ -14,10 +14,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (

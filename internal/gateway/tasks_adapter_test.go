@@ -13,12 +13,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
-	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
 // TestTasksAtTwoGateways checks that two gateways share the owners of tasks through their database.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Store is the part of the store that is measured.

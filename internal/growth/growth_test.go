@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/growth"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // sized is a store of which a test sets the size.

@@ -3,7 +3,7 @@ package metrics
 import (
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 

@@ -20,10 +20,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
-	"github.com/mcp-authd/mcp-authd/session"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -174,8 +173,8 @@ func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 		{notice.KeyMade, "evil.example/help a@evil.example", "“evil. example/ help a@ evil. example”"},
 		{notice.WayRemoved, "YubiKey 5.1 (2026)", "“YubiKey 5.1 (2026)”"},
 		{notice.WayRenamed, notice.Renamed("Phone", "www.evil.example"), "“Phone → www. evil. example”"},
-		{notice.RemoteSignIn, session.Agent("evil.com/1"), "“evil. com”"},
-		{notice.RemoteSignIn, session.Agent("Firefox/140.0 Linux"), "“Firefox on Linux”"},
+		{notice.RemoteSignIn, "evil.com", "“evil. com”"},
+		{notice.RemoteSignIn, "Firefox on Linux", "“Firefox on Linux”"},
 	} {
 		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: c.kind, Detail: c.name})
 		notifier.Drain(t.Context())

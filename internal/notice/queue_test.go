@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // TestEN03AFullMailboxHoldsUpNobody checks that mails of one user that wait for a retry do not

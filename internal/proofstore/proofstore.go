@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Proofs remembers the proofs of one purpose. It satisfies authserver.ProofReplays and

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 var errAway = errors.New("the store is away")

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // New returns the store for the tasks of one MCP server, named by resource. The tasks are encrypted

@@ -18,9 +18,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Config says where spans go. What is zero is as the environment of OpenTelemetry has it (OTEL_...).
@@ -117,7 +117,7 @@ func (c Config) exporter() (out []otlptracehttp.Option) {
 	return out
 }
 
-// Store returns what package storage/timed tells of: each verb is a span of the request for which it
+// Store returns what package internal/storage/timed tells of: each verb is a span of the request for which it
 // was carried out. database is "sqlite" or "postgresql".
 func (t *Traces) Store(database string) func(context.Context, string, time.Time, time.Duration, error) {
 	system := attribute.String("db.system.name", database)

@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/collector"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // rig is a server with traces and a collector.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/mcp-authd/mcp-authd/secevent"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // claims is the payload of a token (RFC 8417 §2.2, SSF 1.0 §4).

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
-	"github.com/mcp-authd/mcp-authd/secevent"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 const (

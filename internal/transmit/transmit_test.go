@@ -19,12 +19,12 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/keys"
-	"github.com/mcp-authd/mcp-authd/secevent"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (

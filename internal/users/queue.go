@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 var errFull = errors.New("too many attempts wait")

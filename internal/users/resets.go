@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 

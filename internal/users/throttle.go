@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/network"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // throttle slows down guessing, but does not let an attacker lock out a user (AS-05).

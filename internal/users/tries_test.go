@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // code tries a code of alice's app, from an unknown browser or from a known one.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // ACR returns the authentication context class of a session, or "" (RFC 9470 §4, AS-238). A

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // earlierFor is how long the set of earlier hosts with passkeys is cached. They get no new

@@ -10,9 +10,9 @@ import (
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // holder is a user in the form that the library needs.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // These are the authentication methods of a session (RFC 8176 has names for some).

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestNeeds tests the policy of second factors: the user's methods, the methods used, and the

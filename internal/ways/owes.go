@@ -3,7 +3,7 @@ package ways
 import (
 	"context"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Owes is like Needs for an existing session. A passkey or an app that the user has enrolled since

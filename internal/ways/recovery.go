@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Recovery codes have 100 bits each, written in letters that are easy to distinguish.

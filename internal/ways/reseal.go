@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // page is the number of apps per read of the store.

@@ -2,7 +2,6 @@ package gosdk_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,11 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // A server uses the official Go SDK. Its users sign in at a separate authorization server.
@@ -137,27 +133,22 @@ func Example_embedded() {
 	defer host.Close()
 	base := host.URL
 
-	key := make([]byte, 32) // yours: stored, or sign-ins end with the process
-	rand.Read(key)
-	store, err := sqlite.Open(ctx, ":memory:", sqlite.Options{}) // yours: a file
+	dir, err := os.MkdirTemp("", "") // yours: a directory that stays
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close()
-	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{key}})
-	if err != nil {
-		panic(err)
-	}
-	as, err := authserver.New(ctx, authserver.Config{
-		Issuer: base, Store: store, SecretKeys: [][]byte{key}, Registry: registry,
-		Resources: []storage.Resource{
+	defer os.RemoveAll(dir)
+	as, err := authserver.New(ctx, authserver.Options{
+		Issuer: base, DataDir: dir,
+		Resources: []authserver.Resource{
 			{URI: base + "/mcp", Name: "Notes",
-				Scopes: []storage.ScopeText{{Name: "mcp", Description: "use your notes", Default: true}}},
+				Scopes: []authserver.Scope{{Name: "mcp", Description: "use your notes", Default: true}}},
 		},
 	})
 	if err != nil {
 		panic(err)
 	}
+	defer as.Close()
 	if _, err := as.Users().Create(ctx, "alice", "correct horse battery", false); err != nil {
 		panic(err)
 	}

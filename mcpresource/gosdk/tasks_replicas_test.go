@@ -11,6 +11,8 @@ import (
 	_ "modernc.org/sqlite"             // the other one
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	serverpostgres "github.com/mcp-authd/mcp-authd/internal/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -18,8 +20,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/postgres"
 	"github.com/mcp-authd/mcp-authd/mcpresource/sqlite"
-	"github.com/mcp-authd/mcp-authd/storage"
-	serverpostgres "github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
 // replicas opens a store twice.

@@ -1,5 +1,5 @@
 -- steps 1 to 61
--- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
+-- Written by go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
     id            TEXT PRIMARY KEY,

@@ -14,14 +14,14 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // provider is an identity provider on other origins, with its delegation. It shows no page, as if
@@ -120,7 +120,7 @@ func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 		http.Redirect(w, r, p.back+"/?"+r.URL.RawQuery, http.StatusFound)
 	})
 	const mcp = "https://notes.example.com/mcp"
-	as, err := authserver.New(t.Context(), authserver.Config{
+	as, err := authserver.Assemble(t.Context(), authserver.Config{
 		Issuer: ours.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: p,
 		Resources: []storage.Resource{
 			{URI: mcp, Name: "Team notes",

@@ -19,12 +19,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -108,7 +108,7 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 	if change != nil {
 		change(&c)
 	}
-	s.as, err = authserver.New(t.Context(), c)
+	s.as, err = authserver.Assemble(t.Context(), c)
 	must(err)
 	h = s.as.Handler()
 	return s

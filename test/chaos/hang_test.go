@@ -16,7 +16,7 @@ import (
 // TestHangLongerThanTheGrace (operations M1): PostgreSQL hangs for longer than the grace while
 // every client refreshes, and then executes the pending requests. All clients can continue.
 func TestHangLongerThanTheGrace(t *testing.T) {
-	lane.Long(t, "storage/postgres tests a database that hangs")
+	lane.Long(t, "internal/storage/postgres tests a database that hangs")
 	grace, hang := 10*time.Second, 13*time.Second
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
 		grace, hang = 20*time.Second, 35*time.Second

@@ -15,12 +15,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/oauth2"
 
+	"github.com/mcp-authd/mcp-authd/internal/secevent"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/secevent"
 )
 
 // TestTwoServers uses one of our servers as a corporate identity provider, which another one

@@ -200,7 +200,7 @@ func (v *versions) asked(t *testing.T, at *replica, p *demotest.Person, c *conne
 // while one of this version starts and changes the schema. Each version accepts grants of the other
 // and respects revocations by the other. docs/operating/updates.md lists the exceptions.
 func TestTwoVersions(t *testing.T) {
-	lane.Long(t, "storage/postgres tests the steps between two versions")
+	lane.Long(t, "internal/storage/postgres tests the steps between two versions")
 	const password = "correct horse battery"
 	v := newVersions(t)
 	for _, name := range []string{"alice", "bob", "carol", "dan", "erin"} {

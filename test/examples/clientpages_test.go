@@ -104,7 +104,7 @@ func TestClientPages(t *testing.T) {
 				for _, c := range clients {
 					title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 					if strings.HasPrefix(title, c) && !strings.Contains(sections["Known faults"], "`"+fault+"`") {
-						t.Errorf("attempt/clients.json knows of %s, which it does not have", fault)
+						t.Errorf("internal/attempt/clients.json knows of %s, which it does not have", fault)
 					}
 				}
 			}
@@ -137,7 +137,7 @@ func readZoo(t *testing.T) map[string][]recorded {
 func faultsOfClients(t *testing.T) map[string][]string {
 	t.Helper()
 	var all []struct{ Client, Fault string }
-	readJSON(t, "attempt/clients.json", &all)
+	readJSON(t, "internal/attempt/clients.json", &all)
 	faults := map[string][]string{}
 	for _, f := range all {
 		client, _, _ := strings.Cut(f.Client, ",")

@@ -29,7 +29,7 @@ var packages = map[string]string{
 	"mcpserver": ours + "mcpserver", "thirdparty": ours + "thirdparty",
 	"os": "os", "signal": "os/signal", "syscall": "syscall",
 	"mcpclient":   ours + "mcpclient",
-	"mcpresource": ours + "mcpresource", "sqlite": ours + "storage/sqlite", "storage": ours + "storage",
+	"mcpresource": ours + "mcpresource", "sqlite": ours + "internal/storage/sqlite", "storage": ours + "storage",
 	"postgres": ours + "mcpresource/postgres",
 	"otelmcp":  ours + "mcpresource/otelmcp", "trace": "go.opentelemetry.io/otel/trace",
 	"server": "github.com/mark3labs/mcp-go/server", "mcpguard": ours + "examples/mcp-go/mcpguard",

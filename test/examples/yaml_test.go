@@ -20,8 +20,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/trust"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
-	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 var secretFile = regexp.MustCompile(`/run/secrets/\S+`)

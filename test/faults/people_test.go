@@ -10,9 +10,9 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // bare removes the authentication methods that alice got in earlier rounds, and returns her

@@ -21,11 +21,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -77,7 +77,7 @@ func newRig(t *testing.T) *rig {
 	})
 	must(t, err)
 	t.Cleanup(delegation.Close)
-	r.as, err = authserver.New(ctx, authserver.Config{
+	r.as, err = authserver.Assemble(ctx, authserver.Config{
 		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.Now, Registry: registry,
 		Delegation: delegation,
 		Tokens: authserver.TokenPolicy{

@@ -33,9 +33,9 @@ type target struct {
 // targets are the packages where every rule needs a test.
 var targets = []target{
 	{"oauth", []string{"./oauth"}, []string{"./authserver", "./dcr"}},
-	{"policy", []string{"./policy"}, []string{"./authserver"}},
-	{"session", []string{"./session"}, []string{"./authserver"}},
-	{"keys", []string{"./keys"}, []string{"./authserver"}},
+	{"internal/policy", []string{"./internal/policy"}, []string{"./authserver"}},
+	{"authserver/internal/session", []string{"./authserver/internal/session"}, []string{"./authserver"}},
+	{"internal/keys", []string{"./internal/keys"}, []string{"./authserver"}},
 	{"authserver", []string{"./authserver"}, []string{"./test/faults"}},
 	{"authserver/internal/entry", []string{"./authserver"}, []string{"./test/faults"}},
 	{"authserver/internal/flow", []string{"./authserver/internal/flow", "./authserver"}, []string{"./test/faults"}},
@@ -48,7 +48,7 @@ var targets = []target{
 	{"internal/bounded", []string{"./internal/bounded"}, []string{"./mcpresource", "./dcr"}},
 	{"internal/gateway", []string{"./internal/gateway"}, nil},
 	{"internal/users", []string{"./internal/users"}, []string{"./authserver"}},
-	{"storage/sqlite", []string{"./storage/sqlite"}, nil},
+	{"internal/storage/sqlite", []string{"./internal/storage/sqlite"}, nil},
 }
 
 func main() {

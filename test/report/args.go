@@ -25,10 +25,10 @@ var unwatched = []string{
 // longest lists the packages with the longest tests, longest first. They start first: a long package that
 // starts last would run alone and leave the other cores idle.
 var longest = []string{
-	"test/e2e", "storage/postgres", "cmd/mcp-authd", "test/clients", "test/conformance", "test/examples",
-	"authserver", "test/faults", "test/browser", "internal/gateway/stdio", "attempt", "test/upstream",
-	"internal/acme", "internal/sandbox", "keys", "thirdparty", "storage/sqlite", "web", "internal/auditlog",
-	"mcpresource/gosdk", "mcpresource",
+	"test/e2e", "internal/storage/postgres", "cmd/mcp-authd", "test/clients", "test/conformance", "test/examples",
+	"authserver", "test/faults", "test/browser", "internal/gateway/stdio", "internal/attempt", "test/upstream",
+	"internal/acme", "internal/sandbox", "internal/keys", "thirdparty", "internal/storage/sqlite", "web",
+	"internal/auditlog", "mcpresource/gosdk", "mcpresource",
 }
 
 // arguments returns the arguments of go test for args in a directory.

@@ -96,8 +96,8 @@ func TestArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		{root, []string{"./keys"}, "./keys"},
-		{root, []string{"-race", "./keys"}, watched + " -race ./keys"},
+		{root, []string{"./internal/keys"}, "./internal/keys"},
+		{root, []string{"-race", "./internal/keys"}, watched + " -race ./internal/keys"},
 	} {
 		got, err := arguments(tt.args, tt.dir)
 		if err != nil {
@@ -120,8 +120,9 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if watched[0] != "./storage/postgres" || others[0] != "./test/e2e" || !slices.Contains(watched, "./keys") ||
-		!slices.Contains(others, "./test/report") || slices.Contains(watched, "./internal/archtest") {
+	if watched[0] != "./internal/storage/postgres" || others[0] != "./test/e2e" ||
+		!slices.Contains(watched, "./internal/keys") || !slices.Contains(others, "./test/report") ||
+		slices.Contains(watched, "./internal/archtest") {
 		t.Errorf("got %v and %v", watched, others)
 	}
 	list, err := exec.Command("go", "list", "-C", "../..", "./...").Output()

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -48,7 +48,7 @@ func TestWhoseAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(d.Close)
-		s, err := authserver.New(t.Context(), authserver.Config{
+		s, err := authserver.Assemble(t.Context(), authserver.Config{
 			Issuer: front.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, Delegation: d,
 		})
 		if err != nil {

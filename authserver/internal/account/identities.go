@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Identities lists and unlinks users' accounts at providers. authserver.Accounts documents the

@@ -8,12 +8,12 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/access"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Bindings checks provider sessions. authserver.Bindings documents the contract.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Catalogue is the current policy.Catalogue: the configured and the stored resources, at most a few

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // SignInTTL is how long a user may sign a browser in from another device (PE-15).

@@ -3,9 +3,9 @@ package entry
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Answer is what a user entered: a code of their authenticator app, a recovery code, a passkey

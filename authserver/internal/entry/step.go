@@ -2,7 +2,7 @@ package entry
 
 import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Step is the next response to a browser during a sign-in or another authentication, one of the

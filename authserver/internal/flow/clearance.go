@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Consented is an approval on the consent page that waits for a tool call approval. Consent carries

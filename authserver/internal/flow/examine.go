@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Examine identifies a request, validates it, and narrows it to the scopes that the user may have.

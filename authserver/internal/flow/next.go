@@ -7,9 +7,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Next chooses the next step of a request from the result of its examination. It is the only place

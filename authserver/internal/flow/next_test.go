@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func TestNext(t *testing.T) {

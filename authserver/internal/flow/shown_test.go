@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Security H1: an answer counts only for the contents of the page.

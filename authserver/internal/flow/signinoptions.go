@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 )
 
 // SignInOptions lists the sign-in methods of this server.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
 )
 
 // listed is a Listing that no hint leads to.

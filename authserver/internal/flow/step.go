@@ -5,9 +5,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
-	"github.com/mcp-authd/mcp-authd/delegation"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Step is the next response to the browser, one of the following types. A step is data; the edge

@@ -3,7 +3,7 @@ package flow
 import (
 	"context"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // visitor returns the user for whom a request is examined, or nil.

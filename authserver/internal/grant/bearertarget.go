@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/trust"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 var errNotForResource = oauth.NewError(oauth.InvalidTarget,

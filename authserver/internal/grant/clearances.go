@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Clearances handles requests of resource servers for a tool call approval (RS-217). The token of

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Exchange is the token exchange grant (RFC 8693). Clients use it for several purposes; each is an

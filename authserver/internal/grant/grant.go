@@ -21,8 +21,8 @@ package grant
 import (
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TokenRequest is a request to the token endpoint (OAuth 2.1 §3.2.2), except a token

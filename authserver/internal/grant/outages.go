@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // Outages records when the store accepted no writes, as observed by this server. While the store

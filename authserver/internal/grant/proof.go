@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Proof is the key that a request has proved to hold (RFC 9449 §5). The zero value means no proof.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 

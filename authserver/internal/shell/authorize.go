@@ -8,8 +8,8 @@ import (
 
 	"github.com/ory/fosite"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // AuthorizeRequest is an authorization request (OAuth 2.1 §4.1.1) with the determined client,

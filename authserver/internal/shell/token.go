@@ -9,8 +9,8 @@ import (
 	"github.com/ory/fosite"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // tokenSession is a token request during its fosite call, and its reply.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // document is the description of the API, as a client reads it.

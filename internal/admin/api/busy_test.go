@@ -8,8 +8,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // TestBusyDatabase checks that a change is refused with 503 and not made while another process

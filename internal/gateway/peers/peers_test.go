@@ -17,9 +17,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const resource = "https://mcp.example.com/notes"

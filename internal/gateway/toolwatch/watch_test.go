@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const resource = "https://mcp.example/mcp"

@@ -30,8 +30,8 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
-	ofStore := constants(t, "../../../storage/events.go", nil)
-	events := slices.Sorted(maps.Values(constants(t, "../../../audit/audit.go", ofStore)))
+	ofStore := constants(t, "../../../internal/storage/events.go", nil)
+	events := slices.Sorted(maps.Values(constants(t, "../../../internal/audit/audit.go", ofStore)))
 	if got := slices.Sorted(maps.Keys(table.Events)); !slices.Equal(got, events) {
 		t.Errorf("the events are not those of the table:\ncode  %v\ntable %v", events, got)
 	}
@@ -85,7 +85,7 @@ func source(t *testing.T) string {
 	for _, dir := range []string{
 		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways", "internal/notice",
 		"cmd/mcp-authd", "mcpresource", "secevent", "internal/admin", "internal/assembly", "internal/auditlog",
-		"internal/transmit", "storage/internal/column",
+		"internal/transmit", "internal/storage/internal/column",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/ramdisk"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // Installation is a store, a clock and a log. Rigs embed it.

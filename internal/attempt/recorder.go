@@ -1,0 +1,220 @@
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Config configures a Recorder.
+type Config struct {
+	Store storage.Attempts
+	// Key is the key of digests. It must be the same on every server, so that their steps can be
+	// joined.
+	Key []byte
+	// Probes recognizes this installation's own tests, which are not recorded. Nil: no test is
+	// recognized.
+	Probes *Prober
+	// Keep is how long steps are kept. Default: 7 days.
+	Keep time.Duration
+	Now  func() time.Time
+	Log  *slog.Logger
+}
+
+// DefaultKeep is the default of Config.Keep.
+const DefaultKeep = 7 * 24 * time.Hour
+
+const (
+	writeEvery   = time.Second
+	writeTimeout = 5 * time.Second
+	// maxQueue limits the steps that wait to be written, and maxBatch the steps in one write.
+	maxQueue = 4096
+	maxBatch = 256
+)
+
+// Recorder receives steps and stores them. No request waits for the store or fails because of it. A
+// nil Recorder records nothing.
+type Recorder struct {
+	c     Config
+	share *share
+	calls *bounded.Limiter[string] // by network, see callsPerNetwork
+
+	mu    sync.Mutex // guards the fields below
+	queue []storage.AttemptStep
+	held  []held
+	after []Step // refreshes that may follow a reading, see follow
+	lost  int    // since the last write
+}
+
+// NewRecorder returns a recorder. It fills in the defaults of c.
+func NewRecorder(c Config) *Recorder {
+	if c.Keep == 0 {
+		c.Keep = DefaultKeep
+	}
+	return &Recorder{
+		c:     c,
+		share: newShare(c.Now),
+		calls: bounded.NewLimiter[string](maxNetworks, c.Now),
+	}
+}
+
+// Begin starts the step of a request from an address. The draft is nil if the step is not recorded.
+func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *Draft) {
+	if r == nil || r.c.Probes.Signed(req) {
+		return req.Context(), nil
+	}
+	d := &Draft{digest: r.c.Key}
+	d.begin(req, textOf(from), r.c.Now())
+	return within(req.Context(), d), d
+}
+
+// Taken describes the end of a request.
+type Taken struct {
+	Kind   Kind   // "": not part of an attempt
+	Path   string // already redacted
+	Keys   Keys   // facts about the client and user
+	Answer Answer // fields without an earlier note
+}
+
+// End records the step of a draft.
+func (r *Recorder) End(d *Draft, t Taken) {
+	if r == nil || d == nil || t.Kind == "" {
+		return
+	}
+	d.mu.Lock()
+	s := d.step
+	d.mu.Unlock()
+	if s.Kind == "" {
+		s.Kind = t.Kind
+	}
+	if s.Kind == Token && s.param("grant_type") == oauth.GrantRefresh {
+		s.Kind = Refresh
+	}
+	s.Request.Path = cut(t.Path, maxValue)
+	s.add(t)
+	switch {
+	case !s.routine():
+		r.take(s)
+	case s.Kind == Refresh:
+		r.mayFollow(s)
+	}
+}
+
+// add merges the end of the request into the noted step.
+func (s *Step) add(t Taken) {
+	k, a := &s.Keys, &s.Answer
+	k.Client = cmp.Or(k.Client, t.Keys.Client)
+	k.ClientName = cut(cmp.Or(t.Keys.ClientName, k.ClientName), maxValue)
+	k.Person, k.PersonName = t.Keys.Person, cut(t.Keys.PersonName, maxValue)
+	k.Resource, k.Match, k.Grant = cut(oauth.Redacted(t.Keys.Resource), maxValue), t.Keys.Match, t.Keys.Grant
+	a.Status, a.Took = t.Answer.Status, t.Answer.Took
+	a.Reason = cmp.Or(Described(t.Answer.Reason), a.Reason)
+	if t.Answer.Error != "" {
+		a.Error, a.Description = t.Answer.Error, Described(t.Answer.Description)
+		a.Cause = t.Answer.Cause
+	}
+}
+
+// routine reports whether a step is not worth storing. Frequent successful requests are not stored,
+// nor is a user's sign-in to their own account page.
+func (s Step) routine() bool {
+	switch s.Kind {
+	case SignIn, Provider, Consent:
+		return s.Keys.Thread == "" && s.Keys.Grant == "" && !s.failed()
+	}
+	switch s.param("grant_type") {
+	case "", oauth.GrantCode:
+		return false
+	case oauth.GrantDeviceCode:
+		return s.Answer.Error == string(oauth.AuthorizationPending) || s.Answer.Error == string(oauth.SlowDown)
+	}
+	return !s.failed()
+}
+
+func (r *Recorder) take(s Step) {
+	within := r.share.admits(s)
+	step := storage.AttemptStep{At: s.At, KeptUntil: s.At.Add(r.c.Keep)}
+	if within {
+		step.Keys, step.Body = s.all(), s.encode()
+	}
+	r.enqueue(step, within)
+}
+
+// enqueue queues a step for writing, if it is within the limits.
+func (r *Recorder) enqueue(step storage.AttemptStep, within bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !within || len(r.queue) == maxQueue {
+		r.lost++
+		return
+	}
+	r.queue = append(r.queue, step)
+}
+
+// Run writes steps until ctx ends, and then writes the rest.
+func (r *Recorder) Run(ctx context.Context) {
+	if r == nil {
+		return
+	}
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			r.release(ctx, false)
+			r.write(ctx)
+			r.follow(ctx, false)
+		case <-ctx.Done():
+			r.Write(context.WithoutCancel(ctx))
+			return
+		}
+	}
+}
+
+// Write stores the queued steps. Steps that cannot be stored are lost, which is logged.
+func (r *Recorder) Write(ctx context.Context) {
+	if r == nil {
+		return
+	}
+	r.release(ctx, true)
+	r.write(ctx)
+	r.follow(ctx, true)
+	r.write(ctx)
+}
+
+func (r *Recorder) write(ctx context.Context) {
+	r.mu.Lock()
+	steps, lost := r.queue, r.lost
+	r.queue, r.lost = nil, 0
+	r.mu.Unlock()
+	var err error
+	for len(steps) > 0 && err == nil {
+		n := min(len(steps), maxBatch)
+		if err = r.put(ctx, steps[:n]); err == nil {
+			steps = steps[n:]
+		}
+	}
+	if lost += len(steps); lost == 0 {
+		return
+	}
+	attrs := []slog.Attr{slog.Int("lost", lost)}
+	if err != nil {
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	r.c.Log.LogAttrs(ctx, slog.LevelWarn, "some steps of attempts are not kept: there are too many, or the store fails",
+		attrs...)
+}
+
+func (r *Recorder) put(ctx context.Context, steps []storage.AttemptStep) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return r.c.Store.PutSteps(ctx, steps)
+}

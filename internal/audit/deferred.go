@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+)
+
+// Deferred returns a recorder for programs that are no server: it leaves each event in the
+// store, for one of the servers to log (see Collect). What cannot be stored goes to log.
+func Deferred(store storage.Events, log *slog.Logger) *Recorder {
+	return &Recorder{log: log, store: store, unkept: new(atomic.Bool)}
+}
+
+// Unkept reports whether a Deferred recorder could not leave an event.
+func (r *Recorder) Unkept() bool { return r != nil && r.unkept != nil && r.unkept.Load() }
+
+// leave stores an event, and reports whether it could.
+func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) bool {
+	fields := map[string]any{}
+	for _, a := range attrs {
+		fields[a.Key] = a.Value.Any()
+	}
+	body, err := json.Marshal(fields)
+	if err == nil {
+		// The command may have been interrupted; what it has done, it has done.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		err = r.store.PutEvent(ctx, storage.Event{ID: secrets.ID("evt_"), At: time.Now(), Name: event, Fields: body})
+	}
+	if err != nil {
+		r.unkept.Store(true)
+		r.log.WarnContext(ctx, "an event cannot be left for the server's log", "event", event, "reason", err.Error())
+	}
+	return err == nil
+}
+
+const (
+	storeTimeout = 5 * time.Second
+	collectBatch = 100
+)
+
+// Collect records what Deferred recorders have left in the store, with the time at which it
+// happened. Of any number of servers, one records each event; when it ends before it has said
+// that it did, another one records it again.
+func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.Time) error {
+	if r == nil || r.log == nil {
+		return nil // for another server
+	}
+	for {
+		events, err := store.TakeEvents(ctx, collectBatch, now)
+		if err != nil || len(events) == 0 {
+			return err
+		}
+		recorded, pending := Awaited(ctx)
+		ids := make([]string, len(events))
+		for i, e := range events {
+			r.Record(recorded, e.Name, append(left(e), slog.Time("at", e.At))...)
+			ids[i] = e.ID
+		}
+		if err := pending.wait(ctx, storeTimeout); err != nil {
+			return err
+		}
+		if err := store.LoggedEvents(ctx, ids, now); err != nil || len(events) < collectBatch {
+			return err
+		}
+	}
+}
+
+// left is what a stored event says.
+func left(e storage.Event) []slog.Attr {
+	var fields map[string]any
+	if err := json.Unmarshal(e.Fields, &fields); err != nil {
+		return []slog.Attr{slog.String("reason", "the fields of this event cannot be read")}
+	}
+	out := make([]slog.Attr, 0, len(fields)+1)
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, slog.Any(k, fields[k]))
+	}
+	return out
+}

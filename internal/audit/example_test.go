@@ -1,0 +1,26 @@
+package audit_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/mcp-authd/mcp-authd/internal/audit"
+)
+
+// Events go to a log, with what is known of the request in which they happen.
+func Example() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	recorder := audit.New(log)
+	ctx := audit.Within(context.Background(), audit.NewRequest(audit.Remote("192.0.2.7:49152")))
+	recorder.Record(ctx, audit.LoginSucceeded, audit.Person("usr_1", "alice"))
+	// Output:
+	// level=INFO msg=login.succeeded event=login.succeeded user=usr_1 user_name=alice remote=192.0.2.7
+}

@@ -1,0 +1,72 @@
+package column
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+)
+
+// AddressColumns are the columns of the resources table, in the order of ReadAddress.
+const AddressColumns = "uri, name, scopes, created_at, alias_of, dpop"
+
+// Address is a row of the resources table: a resource or an alias. An alias repeats its resource's
+// name, scopes and other columns for versions that know no aliases and treat it as a resource.
+type Address struct {
+	URI, Name string
+	Scopes    string // JSON
+	CreatedAt time.Time
+	AliasOf   string // "": a resource
+	DPoP      string
+}
+
+// Addresses returns the rows of a resource. Its own row comes first.
+func Addresses(r storage.Resource) []Address {
+	own := Address{URI: r.URI, Name: r.Name, Scopes: List(r.Scopes), CreatedAt: r.CreatedAt, DPoP: string(r.DPoP)}
+	out := []Address{own}
+	for _, alias := range r.Aliases {
+		row := own
+		row.URI, row.AliasOf = alias, r.URI
+		out = append(out, row)
+	}
+	return out
+}
+
+// Values returns the values of a row.
+func (a Address) Values() []any {
+	return []any{a.URI, a.Name, a.Scopes, Millis(a.CreatedAt), Text(a.AliasOf), a.DPoP}
+}
+
+// ReadAddress reads a row.
+func ReadAddress(row interface{ Scan(dest ...any) error }) (a Address, err error) {
+	var created int64
+	var aliasOf *string
+	if err := row.Scan(&a.URI, &a.Name, &a.Scopes, &created, &aliasOf, &a.DPoP); err != nil {
+		return a, err
+	}
+	a.CreatedAt, a.AliasOf = Time(created), OptText(aliasOf)
+	return a, nil
+}
+
+// Resources returns the resources of all rows, with their aliases, in row order.
+func Resources(rows []Address) (out []storage.Resource, err error) {
+	aliases := map[string][]string{}
+	for _, row := range rows {
+		if row.AliasOf != "" {
+			aliases[row.AliasOf] = append(aliases[row.AliasOf], row.URI)
+		}
+	}
+	for _, row := range rows {
+		if row.AliasOf != "" {
+			continue
+		}
+		r := storage.Resource{
+			URI: row.URI, Name: row.Name, CreatedAt: row.CreatedAt, Aliases: aliases[row.URI],
+			DPoP: storage.DPoP(row.DPoP),
+		}
+		if r.Scopes, err = ParseList[storage.ScopeText](row.Scopes); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}

@@ -1,0 +1,64 @@
+package column
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+)
+
+// PauseRead are the columns of a pause in the order of PauseRow.Dest.
+const PauseRead = "id, user_id, application, resource, client_id, client_name, paused_at"
+
+// TurnFor is how long the row is kept that makes an approval and a pause wait for each other. It
+// only has to outlive their transactions.
+const TurnFor = time.Hour
+
+// PauseRow reads PauseRead.
+type PauseRow struct {
+	p  storage.Pause
+	at int64
+}
+
+func (r *PauseRow) Dest() []any {
+	return []any{
+		&r.p.ID, &r.p.UserID, &r.p.Application, &r.p.Resource, &r.p.ClientID, &r.p.ClientName, &r.at,
+	}
+}
+
+func (r *PauseRow) Pause() storage.Pause {
+	r.p.At = Time(r.at)
+	return r.p
+}
+
+// PauseValues returns the values of a new pause of an application, in the order of PauseRead.
+func PauseValues(g storage.Grant, app Application, now time.Time) []any {
+	return []any{
+		storage.PauseID(g.UserID, app.Key, g.Resource), g.UserID, app.Key, g.Resource, g.ClientID, app.Name,
+		Millis(now),
+	}
+}
+
+// StoredPause are the values of a pause in the order of PauseRead.
+func StoredPause(p storage.Pause) []any {
+	return []any{p.ID, p.UserID, p.Application, p.Resource, p.ClientID, p.ClientName, Millis(p.At)}
+}
+
+// MissingPauses returns the pauses by which each of some applications is paused where one of them is. No client began
+// them, so they have the application in its place.
+func MissingPauses(keys []string, all []storage.Pause) (missing []storage.Pause) {
+	is := map[string]bool{}
+	for _, p := range all {
+		is[p.ID] = true
+	}
+	for _, p := range all {
+		for _, key := range slices.Sorted(slices.Values(keys)) {
+			p.ID, p.Application, p.ClientID = storage.PauseID(p.UserID, key, p.Resource), key, key
+			if !is[p.ID] {
+				is[p.ID] = true
+				missing = append(missing, p)
+			}
+		}
+	}
+	return missing
+}

@@ -1,0 +1,75 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+)
+
+const (
+	putCertificateFile = `INSERT INTO certificate_files (key, sealed, modified_at) VALUES ($1,$2,$3)
+ON CONFLICT (key) DO UPDATE SET sealed = excluded.sealed, modified_at = excluded.modified_at`
+	// "0" is the character after "/".
+	certificateFilesBelow = `SELECT key, modified_at FROM certificate_files
+WHERE $1 = '' OR key >= $1 || '/' AND key < $1 || '0' ORDER BY key LIMIT $2`
+	deleteCertificateFiles = "DELETE FROM certificate_files WHERE key = $1 OR key >= $1 || '/' AND key < $1 || '0'"
+	resealCertificateFile  = "UPDATE certificate_files SET sealed = $3 WHERE key = $1 AND sealed = $2"
+)
+
+// PutCertificateFile implements storage.CertificateFiles.
+func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFile) error {
+	return s.do(ctx, "put certificate file", func(ctx context.Context, q querier) error {
+		_, err := exec(ctx, q, putCertificateFile, f.Key, f.Sealed, column.Millis(f.ModifiedAt))
+		return err
+	})
+}
+
+// CertificateFile implements storage.CertificateFiles.
+func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.CertificateFile, err error) {
+	f.Key = key
+	err = s.do(ctx, "certificate file", func(ctx context.Context, q querier) error {
+		var at int64
+		err := one(ctx, q, []any{&f.Sealed, &at}, "SELECT sealed, modified_at FROM certificate_files WHERE key = $1", key)
+		f.ModifiedAt = column.Time(at)
+		return err
+	})
+	return f, err
+}
+
+// CertificateFilesBelow implements storage.CertificateFiles.
+func (s *Store) CertificateFilesBelow(
+	ctx context.Context, path string, limit int,
+) (out []storage.CertificateFile, err error) {
+	err = s.do(ctx, "certificate files", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (f storage.CertificateFile, err error) {
+			var at int64
+			err = row.Scan(&f.Key, &at)
+			f.ModifiedAt = column.Time(at)
+			return f, err
+		}, certificateFilesBelow, path, limit)
+		return err
+	})
+	return out, err
+}
+
+// DeleteCertificateFiles implements storage.CertificateFiles.
+func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
+	return s.do(ctx, "delete certificate files", func(ctx context.Context, q querier) error {
+		_, err := exec(ctx, q, deleteCertificateFiles, key)
+		return err
+	})
+}
+
+// ResealCertificateFile implements storage.CertificateFiles.
+func (s *Store) ResealCertificateFile(ctx context.Context, key string, old, sealed []byte) error {
+	return s.do(ctx, "reseal certificate file", func(ctx context.Context, q querier) error {
+		n, err := exec(ctx, q, resealCertificateFile, key, old, sealed)
+		if err == nil && n == 0 {
+			return storage.ErrSpent
+		}
+		return err
+	})
+}

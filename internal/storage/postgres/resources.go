@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+)
+
+// AddResource implements storage.Resources.
+func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
+	return s.tx(ctx, "add resource", func(ctx context.Context, q querier) error {
+		return addAddresses(ctx, q, column.Addresses(r))
+	})
+}
+
+func addAddresses(ctx context.Context, q querier, rows []column.Address) error {
+	for _, row := range rows {
+		err := changed(storage.ErrExists)(exec(ctx, q,
+			"INSERT INTO resources ("+column.AddressColumns+") VALUES ($1,$2,$3,$4,$5,$6) ON CONFLICT DO NOTHING",
+			row.Values()...))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReplaceResource implements storage.Resources. It updates the row of the resource first, so that
+// one caller at a time changes the aliases.
+func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now time.Time) error {
+	return s.txCommitted(ctx, "replace resource", func(ctx context.Context, q querier) error {
+		name, scopes := r.Name, column.List(r.Scopes)
+		err := changed(storage.ErrNotFound)(exec(ctx, q,
+			"UPDATE resources SET name = $1, scopes = $2, dpop = $4 WHERE uri = $3 AND alias_of IS NULL",
+			name, scopes, r.URI, r.DPoP))
+		if err != nil {
+			return err
+		}
+		// read by versions that know no aliases
+		_, err = exec(ctx, q, "UPDATE resources SET name = $1, scopes = $2, dpop = $4 WHERE alias_of = $3",
+			name, scopes, r.URI, r.DPoP)
+		if err != nil {
+			return err
+		}
+		had, err := aliases(ctx, q, r.URI)
+		if err != nil {
+			return err
+		}
+		gone := slices.DeleteFunc(slices.Clone(had), func(a string) bool { return slices.Contains(r.Aliases, a) })
+		if err := removeAliases(ctx, q, gone, now); err != nil {
+			return err
+		}
+		r.CreatedAt = now
+		return addAddresses(ctx, q, slices.DeleteFunc(column.Addresses(r)[1:],
+			func(row column.Address) bool { return slices.Contains(had, row.URI) }))
+	})
+}
+
+// ListResources implements storage.Resources.
+func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
+	err = s.do(ctx, "list resources", func(ctx context.Context, q querier) error {
+		read := func(row pgx.CollectableRow) (column.Address, error) { return column.ReadAddress(row) }
+		rows, err := each(ctx, q, read,
+			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
+		if err != nil {
+			return err
+		}
+		out, err = column.Resources(rows)
+		return err
+	})
+	return out, err
+}
+
+// RemoveResource implements storage.Resources. The row of the resource goes last: until then no
+// alias can be added that would remain.
+func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
+	return s.txCommitted(ctx, "remove resource", func(ctx context.Context, q querier) error {
+		err := one(ctx, q, []any{&uri}, // one caller at a time
+			"SELECT uri FROM resources WHERE uri = $1 AND alias_of IS NULL FOR UPDATE", uri)
+		if err != nil {
+			return err
+		}
+		all, err := aliases(ctx, q, uri)
+		if err != nil {
+			return err
+		}
+		if err := removeAliases(ctx, q, all, now); err != nil {
+			return err
+		}
+		if _, err := exec(ctx, q, "DELETE FROM resources WHERE uri = $1", uri); err != nil {
+			return err
+		}
+		return cut(ctx, q, storage.Selection{Resource: uri}, storage.ByResource, now)
+	})
+}
+
+func aliases(ctx context.Context, q querier, uri string) ([]string, error) {
+	return each(ctx, q, pgx.RowTo[string],
+		"SELECT uri FROM resources WHERE alias_of = $1", uri)
+}
+
+// removeAliases removes aliases, and ends their grants.
+func removeAliases(ctx context.Context, q querier, aliases []string, now time.Time) error {
+	for _, alias := range aliases {
+		if _, err := exec(ctx, q, "DELETE FROM resources WHERE uri = $1", alias); err != nil {
+			return err
+		}
+		if err := cut(ctx, q, storage.Selection{Resource: alias}, storage.ByResource, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/verdict"
+)
+
+// RevokeGrant implements storage.Revocations.
+func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
+	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
+		return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
+	})
+}
+
+// WithdrawGrant implements storage.Revocations.
+func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
+	return s.txCommitted(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
+		var userID, clientID, resource string
+		err := one(ctx, q, []any{&userID, &clientID, &resource},
+			"SELECT user_id, client_id, resource FROM grants WHERE id = $1", grantID)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return settle(ctx, q)
+		case err != nil:
+			return err
+		case userID == "":
+			return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
+		}
+		app, err := application(ctx, q, userID, resource, clientID)
+		if err != nil {
+			return err
+		}
+		return ensure(ctx, q,
+			endPause(userID, resource, app),
+			forgetApplication(userID, resource, app),
+			revoke(by, ofApplication, now, userID, resource, app.Clients),
+		)
+	})
+}
+
+// revokedGrants also checks the grant of each node in the range, because one row ends a grant and
+// all its nodes. Nodes have their own lists, with as many as were added within a token's lifetime.
+var revokedGrants = `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2
+UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= $1 AND status_index < $2
+UNION SELECT n.seq + $3::bigint FROM nodes n WHERE n.seq >= $1 - $3::bigint AND n.seq < $2 - $3::bigint AND (` + nodeIsCut + `
+	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut +
+	" AND NOT " + column.IsHeld("g.client_id") + `))
+UNION SELECT g.status_index FROM grants g WHERE EXISTS (SELECT 1 FROM application_holds) AND g.status_index >= $1 AND g.status_index < $2
+	AND ` + column.IsHeld("g.client_id") + `
+UNION ` + column.Unmarked("g.status_index >= $1 AND g.status_index < $2") + `
+ORDER BY status_index`
+
+// RevokedGrants implements storage.Lookups.
+func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
+	err = s.do(ctx, "revoked grants", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, pgx.RowTo[int64],
+			revokedGrants, from, to, storage.FirstNodeIndex)
+		return err
+	})
+	return out, err
+}
+
+// RevokeRefresh implements storage.Revocations.
+func (s *Store) RevokeRefresh(
+	ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time,
+) (g storage.Grant, err error) {
+	err = s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
+		t, err := presented(ctx, q, token) // a token never changes its grant, nor a grant its client
+		if err != nil {
+			return err
+		}
+		grant, err := t.Of()
+		if err != nil {
+			return err
+		}
+		if grant.ClientID != clientID {
+			return storage.ErrMismatch
+		}
+		g = grant
+		return ensure(ctx, q, revoke(storage.ByClient, "id = $4", now, g.ID))
+	})
+	return g, err
+}
+
+// presented returns a refresh token with its grant.
+func presented(ctx context.Context, q querier, token storage.PresentedRefresh) (verdict.Token, error) {
+	switch t := token.(type) {
+	case storage.NumberedRefresh:
+		n, err := loadNumbered(ctx, q, t.GrantID)
+		return verdict.Presented{NumberedRefresh: t, Numbered: n}, err
+	case storage.HashedRefresh:
+		return loadHashed(ctx, q, t)
+	}
+	return nil, storage.ErrNotFound
+}
+
+// DenyToken implements storage.Revocations.
+func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time) error {
+	return s.do(ctx, "deny token", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, `INSERT INTO denied_tokens (id, expires_at) VALUES ($1, $2)
+			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(denied_tokens.expires_at, excluded.expires_at)`,
+			tokenID, column.Millis(expires))
+		return err
+	})
+}
+
+var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $1 AND expires_at > $4)
+	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = $3 AND deleted_at IS NOT NULL) AND NOT ` + column.IsHeld("$3") + `
+	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `)
+		OR $6 AND NOT EXISTS (SELECT 1 FROM grants WHERE id = $2) AND EXISTS (SELECT 1 FROM users WHERE id = $7 AND NOT disabled))
+	AND ($5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $5 AND n.grant_id = $2 AND n.expires_at > $4 AND NOT ` + nodeIsCut + `)
+		OR $6 AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = $5)),
+	(SELECT upstream_id FROM grants WHERE id = $2), (SELECT scopes FROM grants WHERE id = $2)`
+
+// TokenActive implements storage.Lookups.
+func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
+	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
+		var row column.TokenRow
+		err := one(ctx, q, row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now),
+			t.NodeID, t.Expired, t.UserID)
+		if err == nil {
+			out, err = row.State()
+		}
+		return err
+	})
+	return out, err
+}
+
+// RefreshToken implements storage.Lookups.
+func (s *Store) RefreshToken(
+	ctx context.Context, token storage.PresentedRefresh, now time.Time,
+) (g storage.Grant, expires time.Time, err error) {
+	err = s.do(ctx, "refresh token", func(ctx context.Context, q querier) error {
+		t, err := presented(ctx, q, token)
+		if err != nil {
+			return err
+		}
+		if expires, err = t.Live(now); err == nil {
+			g, err = t.Of()
+		}
+		if err != nil {
+			return err
+		}
+		var held bool
+		err = one(ctx, q, []any{&held}, "SELECT "+column.IsHeld("$1"), g.ClientID)
+		if err == nil && held {
+			err = storage.ErrNotFound
+		}
+		return err
+	})
+	return g, expires, err
+}

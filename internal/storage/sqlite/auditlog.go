@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+)
+
+const (
+	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
+	coalesce((SELECT mark FROM audit_writers WHERE id = ?1), 0) FROM audit_head`
+
+	growAudit = `INSERT INTO audit_head (name, size, first_idx) VALUES ('log', ?1, 0)
+ON CONFLICT (name) DO UPDATE SET size = size + ?1`
+	markAudit = `INSERT INTO audit_writers (id, mark, at) VALUES (?1, ?2, ?3)
+ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, at = excluded.at`
+	lastTiles = `WITH RECURSIVE levels (level) AS (SELECT 0 UNION ALL SELECT level + 1 FROM levels WHERE level < 6)
+SELECT t.level, t.number, t.hashes FROM levels l JOIN audit_tiles t
+ON t.level = l.level AND t.number = ?1 >> (8 * (l.level + 1))`
+	putEntry    = "INSERT INTO audit_entries (" + column.AuditColumns + ") VALUES (?,?,?,?,?,?)"
+	putTile     = "INSERT INTO audit_tiles (level, number, hashes) VALUES (?,?,?) ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes"
+	removeAudit = "DELETE FROM audit_entries WHERE idx >= ?1 AND idx < ?2"
+	moveAudit   = "UPDATE audit_head SET first_idx = ?2 WHERE name = 'log' AND first_idx = ?1"
+)
+
+// entriesAtOnce is how many entries putManyEntries inserts.
+const entriesAtOnce = 16
+
+var putManyEntries = putEntry + strings.Repeat(", (?,?,?,?,?,?)", entriesAtOnce-1)
+
+// AuditHead implements storage.AuditLog.
+func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
+	err = s.read(ctx, "audit head", func(c *conn) (err error) {
+		h, err = readAuditHead(c, writer)
+		return err
+	})
+	return h, err
+}
+
+func readAuditHead(c *conn, writer string) (h storage.AuditHead, err error) {
+	return h, c.one([]any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
+}
+
+// AppendAudit implements storage.AuditLog.
+func (s *Store) AppendAudit(
+	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
+) error {
+	return s.write(ctx, "append to the audit log", func(c *conn) (err error) {
+		var end storage.AuditEnd
+		if end.AuditHead, err = readAuditHead(c, writer); err != nil {
+			return err
+		}
+		if end.Size != known {
+			if end.Tiles, err = each(c, readAuditTile, lastTiles, end.Size); err != nil {
+				return err
+			}
+		}
+		a, err := build(end)
+		if err != nil {
+			return err
+		}
+		if _, err := c.exec(growAudit, len(a.Entries)); err != nil {
+			return err
+		}
+		if writer != "" {
+			if _, err := c.exec(markAudit, writer, a.Mark, column.Millis(a.Now)); err != nil {
+				return err
+			}
+		}
+		if err := putEntries(c, a.Entries); err != nil {
+			return err
+		}
+		for _, t := range a.Tiles {
+			if _, err := c.exec(putTile, t.Level, t.Number, t.Hashes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// putEntries inserts entries, many with one statement, because the cost is mostly per statement.
+func putEntries(c *conn, entries []storage.AuditEntry) error {
+	for len(entries) > 0 {
+		n, sql := 1, putEntry
+		if len(entries) >= entriesAtOnce {
+			n, sql = entriesAtOnce, putManyEntries
+		}
+		args := make([]any, 0, 6*entriesAtOnce)
+		for _, e := range entries[:n] {
+			args = append(args, e.Index, column.Millis(e.At), e.Event, column.Text(e.Grant), column.Text(e.Person),
+				string(e.Leaf))
+		}
+		if _, err := c.exec(sql, args...); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}
+
+// AuditEntries implements storage.AuditLog.
+func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
+	sql, args := column.AuditSelect(q, func(int) string { return "?" })
+	err = s.read(ctx, "audit entries", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
+			sql, args...)
+		return err
+	})
+	if q.Last {
+		slices.Reverse(out)
+	}
+	return out, err
+}
+
+// SearchAudit implements storage.AuditLog.
+func (s *Store) SearchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
+	search := column.NewAuditSearch(q, func(int) string { return "?" })
+	err = s.read(ctx, "search audit", func(c *conn) error {
+		sql, args := search.Find()
+		all, err := each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
+			sql, args...)
+		if err != nil {
+			return err
+		}
+		var known bool
+		if found, next, known = search.Page(all); known {
+			return nil
+		}
+		sql, args = search.Stopped()
+		places, err := each(c, func(row scanner) (storage.AuditPlace, error) { return column.ReadAuditPlace(row) },
+			sql, args...)
+		if len(places) > 0 {
+			next = places[0]
+		}
+		return err
+	})
+	return found, next, err
+}
+
+func readAuditTile(row scanner) (storage.AuditTile, error) { return column.ReadAuditTile(row) }
+
+// AuditTiles implements storage.AuditLog.
+func (s *Store) AuditTiles(
+	ctx context.Context, level int, from int64, limit int,
+) (out []storage.AuditTile, err error) {
+	err = s.read(ctx, "audit tiles", func(c *conn) (err error) {
+		out, err = each(c, readAuditTile,
+			"SELECT level, number, hashes FROM audit_tiles WHERE level = ? AND number >= ? ORDER BY number LIMIT ?",
+			level, from, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// RemoveAudit implements storage.AuditLog.
+func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
+	err = s.write(ctx, "remove audit entries", func(c *conn) error {
+		h, err := readAuditHead(c, "")
+		if err != nil {
+			return err
+		}
+		first = max(h.First, min(below, h.Size, h.First+int64(max(limit, 0))))
+		if first == h.First {
+			return nil
+		}
+		if _, err := c.exec(removeAudit, h.First, first); err != nil {
+			return err
+		}
+		return changed(storage.ErrChanged)(c.exec(moveAudit, h.First, first))
+	})
+	return first, err
+}
+
+// PutCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
+	return s.write(ctx, "put checkpoint", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec(
+			"INSERT INTO audit_checkpoints (size, at, signed) VALUES (?,?,?) ON CONFLICT (size) DO NOTHING",
+			p.Size, column.Millis(p.At), string(p.Signed)))
+	})
+}
+
+// Checkpoints implements storage.AuditCheckpoints.
+func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
+	err = s.read(ctx, "checkpoints", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
+			"SELECT size, at, signed FROM audit_checkpoints WHERE size > ? ORDER BY size LIMIT ?", after, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// LastCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) LastCheckpoint(ctx context.Context) (storage.AuditCheckpoint, error) {
+	var out []storage.AuditCheckpoint
+	err := s.read(ctx, "last checkpoint", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
+			"SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1")
+		if err == nil && len(out) == 0 {
+			err = storage.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return storage.AuditCheckpoint{}, err
+	}
+	return out[0], nil
+}

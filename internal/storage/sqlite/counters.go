@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+)
+
+// Spend implements storage.Once.
+func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.write(ctx, "spend", func(c *conn) error {
+		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+	})
+}
+
+// SpendProof implements storage.Proofs.
+func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.found(wrap("spend proof", s.writer.doFleeting(ctx, func(c *conn) error {
+		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+	})))
+}
+
+func spend(c *conn, u storage.Use) error {
+	return changed(storage.ErrSpent)(
+		c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+			u.Purpose, u.ID, column.Millis(u.Expires)))
+}
+
+const lease = `INSERT INTO settings (name, value, expires_at) VALUES (?1, ?2, ?4)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
+	WHERE settings.value = excluded.value OR settings.expires_at <= ?3`
+
+// Lease implements storage.Leases.
+func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
+	err = s.write(ctx, "lease", func(c *conn) error {
+		n, err := c.exec(lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
+		held = n > 0
+		return err
+	})
+	return held, err
+}
+
+const recordFailure = `INSERT INTO failures (key, count, first_at, last_at, expires_at) VALUES (?1, 1, ?2, ?2, ?2 + ?3)
+ON CONFLICT (key) DO UPDATE SET
+	count = CASE WHEN first_at + ?3 <= ?2 THEN 1 ELSE count + 1 END,
+	first_at = CASE WHEN first_at + ?3 <= ?2 THEN ?2 ELSE first_at END,
+	last_at = ?2,
+	expires_at = max(expires_at, ?2 + ?3)
+RETURNING count`
+
+// RecordFailure implements storage.Failures.
+func (s *Store) RecordFailure(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, err error) {
+	err = s.write(ctx, "record failure", func(c *conn) error {
+		return c.one([]any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
+	})
+	return n, err
+}
+
+// FailureCount implements storage.Failures.
+func (s *Store) FailureCount(
+	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
+) (n int, last time.Time, err error) {
+	err = s.read(ctx, "failure count", func(c *conn) error {
+		var at int64
+		err := c.one([]any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = ? AND first_at + ? > ?",
+			key[:], window.Milliseconds(), column.Millis(now))
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		last = column.Time(at)
+		return err
+	})
+	return n, last, err
+}
+
+// ClearFailures implements storage.Failures.
+func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
+	return s.write(ctx, "clear failures", func(c *conn) error {
+		_, err := c.exec("DELETE FROM failures WHERE key = ?", key[:])
+		return err
+	})
+}
+
+const takeTry = `INSERT INTO failures (key, count, first_at, last_at, expires_at)
+SELECT ?1, 1, ?2, ?2, ?2 + ?3 WHERE ?4 = 0 OR EXISTS (SELECT 1 FROM failures WHERE key = ?1 AND first_at + ?3 > ?2)
+ON CONFLICT (key) DO UPDATE SET
+	count = ?4 + 1,
+	first_at = CASE WHEN first_at + ?3 <= ?2 THEN ?2 ELSE first_at END,
+	last_at = ?2,
+	expires_at = max(expires_at, ?2 + ?3)
+WHERE CASE WHEN first_at + ?3 <= ?2 THEN 0 ELSE count END = ?4`
+
+// TakeTry implements storage.Failures.
+func (s *Store) TakeTry(
+	ctx context.Context, key storage.Hash, seen int, now time.Time, window time.Duration,
+) error {
+	return s.write(ctx, "take try", func(c *conn) error {
+		return changed(storage.ErrChanged)(
+			c.exec(takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
+	})
+}
+
+// ReturnTry implements storage.Failures.
+func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
+	return s.write(ctx, "return try", func(c *conn) error {
+		_, err := c.exec("UPDATE failures SET count = count - 1 WHERE key = ? AND count > 0", key[:])
+		return err
+	})
+}

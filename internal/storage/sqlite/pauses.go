@@ -1,0 +1,195 @@
+package sqlite
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+)
+
+const (
+	// putPause stores a pause if its user has room. An existing pause stays.
+	putPause = "INSERT INTO pauses (" + column.PauseRead + `)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE EXISTS (SELECT 1 FROM pauses WHERE id = ?1 AND paused_at IS NOT NULL)
+	OR (SELECT count(*) FROM pauses WHERE user_id = ?2 AND paused_at IS NOT NULL) < ?8
+ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_at)`
+
+	// holdsBack is the condition for pauses that apply to a client: its application's, by id, and
+	// those that began with it. heldBack returns the parameters.
+	holdsBack = "(id = ? OR user_id = ? AND resource = ? AND client_id = ?) AND paused_at IS NOT NULL"
+
+	// notPaused is the condition that the application of an approval is not paused.
+	notPaused = `
+	AND NOT EXISTS (SELECT 1 FROM pauses WHERE ` + holdsBack + ")"
+
+	readPauses = "SELECT " + column.PauseRead + " FROM pauses WHERE paused_at IS NOT NULL AND "
+)
+
+// Pauses implements storage.Pauses.
+func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
+	err = s.read(ctx, "pauses", func(c *conn) (err error) {
+		out, err = each(c, scanPause, readPauses+"user_id = ? ORDER BY paused_at DESC, id LIMIT ?", userID,
+			storage.MaxPauses)
+		return err
+	})
+	return out, err
+}
+
+func scanPause(row scanner) (storage.Pause, error) {
+	var r column.PauseRow
+	err := row.Scan(r.Dest()...)
+	return r.Pause(), err
+}
+
+// PauseByID implements storage.Pauses.
+func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
+	err = s.read(ctx, "pause", func(c *conn) error {
+		var r column.PauseRow
+		err := c.one(r.Dest(), readPauses+"id = ?", id)
+		p = r.Pause()
+		return err
+	})
+	return p, err
+}
+
+// PauseOf implements storage.Pauses.
+func (s *Store) PauseOf(
+	ctx context.Context, userID string, client *storage.Client, resource string,
+) (p storage.Pause, err error) {
+	err = s.read(ctx, "pause of a client", func(c *conn) error {
+		id := storage.PauseID(userID, client.Application(), resource)
+		var r column.PauseRow
+		err := c.one(r.Dest(), readPauses+holdsBack+" ORDER BY id = ? DESC LIMIT 1",
+			id, userID, resource, client.ID, id)
+		p = r.Pause()
+		return err
+	})
+	return p, err
+}
+
+// EndPause implements storage.Pauses.
+func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
+	return s.write(ctx, "end pause", func(c *conn) error {
+		var r column.PauseRow
+		if err := c.one(r.Dest(), readPauses+"id = ? AND user_id = ?", id, userID); err != nil {
+			return err
+		}
+		p := r.Pause()
+		known, err := knownOf(c, userID, p.Resource, p.ClientID)
+		if err != nil {
+			return err
+		}
+		return resume(c, userID, p.Resource, column.ApplicationBy(p.Application, p.ClientID, known), now)
+	})
+}
+
+// resume ends the pause of an application, and of each of its grants.
+func resume(c *conn, userID, resource string, app column.Application, now time.Time) error {
+	return all(
+		endPause(c, userID, resource, app),
+		run(c, "UPDATE grants AS g SET paused_at = NULL WHERE "+ofConnected,
+			userID, column.Millis(now), resource, column.List(app.Clients)),
+	)
+}
+
+// endPause deletes the pause of an application. A client that has changed its name is found by its
+// id.
+func endPause(c *conn, userID, resource string, app column.Application) func() error {
+	return run(c, `DELETE FROM pauses WHERE user_id = ? AND resource = ?
+		AND (application = ? OR client_id IN (SELECT value FROM json_each(?)))`,
+		userID, resource, app.Key, column.List(app.Clients))
+}
+
+// endPauses deletes the pauses of the user of a selection, and no pauses without a user.
+func endPauses(c *conn, sel storage.Selection) func() error {
+	return run(c, `DELETE FROM pauses WHERE user_id = ?1 AND ?1 <> '' AND ?2 IN ('', client_id) AND ?3 IN ('', resource)`,
+		sel.UserID, sel.ClientID, sel.Resource)
+}
+
+// storePause stores the pause of an application. A program key gets no second grant, and a machine
+// has no user.
+func storePause(c *conn, g storage.Connection, app column.Application, now time.Time) error {
+	if g.ForProgram || g.UserID == "" {
+		return nil
+	}
+	return changed(storage.ErrFull)(
+		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
+}
+
+// unitePauses pauses two applications, and what counts as them, for each person who has paused one of them.
+func unitePauses(c *conn, key, into string, now time.Time) error {
+	keys, err := each(c, func(row scanner) (key string, err error) {
+		err = row.Scan(&key)
+		return key, err
+	}, "SELECT ?1 UNION SELECT ?2 UNION SELECT application FROM application_aliases WHERE counts_as IN (?1, ?2)", key, into)
+	if err != nil {
+		return err
+	}
+	paused, err := each(c, scanPause, readPauses+"application IN (SELECT value FROM json_each(?))", column.List(keys))
+	if err != nil {
+		return err
+	}
+	for _, p := range column.MissingPauses(keys, paused) {
+		known, err := knownOf(c, p.UserID, p.Resource, "")
+		if err != nil {
+			return err
+		}
+		app := column.ApplicationBy(p.Application, p.ClientID, known)
+		err = all(
+			run(c, putPause, append(column.StoredPause(p), math.MaxInt32)...),
+			forgetApplication(c, p.UserID, p.Resource, app),
+			expireCodes(c, p.UserID, p.Resource, app, now),
+			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
+				p.UserID, column.Millis(now), p.Resource, column.List(app.Clients)),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pauseOf returns the id of the pause that an approval must not find.
+func pauseOf(c *conn, client *storage.Client, g storage.Grant) (string, error) {
+	if client != nil {
+		return storage.PauseID(g.UserID, client.Application(), g.Resource), nil
+	}
+	app, err := application(c, g.UserID, g.Resource, g.ClientID)
+	return storage.PauseID(g.UserID, app.Key, g.Resource), err
+}
+
+// heldBack returns the parameters of holdsBack for a grant and the id of its application's pause.
+func heldBack(pauseID string, g storage.Grant) []any {
+	return []any{pauseID, g.UserID, g.Resource, g.ClientID}
+}
+
+// isPaused reports whether a pause applies to a grant.
+func isPaused(c *conn, pauseID string, g storage.Grant) (paused bool, err error) {
+	err = c.one([]any{&paused}, "SELECT EXISTS (SELECT 1 FROM pauses WHERE "+holdsBack+")", heldBack(pauseID, g)...)
+	return paused, err
+}
+
+// GrantApplication implements storage.Pauses.
+func (s *Store) GrantApplication(
+	ctx context.Context, grantID string, now time.Time,
+) (out storage.Application, err error) {
+	err = s.read(ctx, "application of a grant", func(c *conn) error {
+		var userID, clientID, resource string
+		err := c.one([]any{&userID, &clientID, &resource},
+			"SELECT user_id, client_id, resource FROM grants WHERE id = ? AND user_id <> ''", grantID)
+		if err != nil {
+			return err
+		}
+		app, err := application(c, userID, resource, clientID)
+		if err != nil {
+			return err
+		}
+		out.Key = app.Key
+		return c.one([]any{&out.Connections}, "SELECT count(*) FROM grants g WHERE "+ofConnected,
+			userID, column.Millis(now), resource, column.List(app.Clients))
+	})
+	return out, err
+}
