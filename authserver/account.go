@@ -9,9 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // accountPages serves the account page and its forms.
@@ -74,55 +74,55 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refuse
 }
 
 // said returns the text about the outcome of the last action.
-func (p *accountPages) said(w http.ResponseWriter, r *http.Request) web.Text {
+func (p *accountPages) said(w http.ResponseWriter, r *http.Request) pages.Text {
 	var done doneForm
 	sealed := r.URL.Query().Get("done")
 	if p.forms.unseal(w, r, purposeDone, sealed, &done) != nil {
-		return web.Text{}
+		return pages.Text{}
 	}
 	return doneTexts[done.Outcome]
 }
 
-var doneTexts = map[account.Outcome]web.Text{
-	account.Disconnected: web.Say("account.done_disconnected"),
-	account.Left:         web.Say("account.done_left"),
-	account.Narrowed:     web.Say("account.done_narrowed"),
-	account.Paused:       web.Say("account.done_paused"),
-	account.Resumed:      web.Say("account.done_resumed"),
-	account.Ended:        web.Say("account.done_ended"),
-	account.OthersEnded:  web.Say("account.done_others_ended"),
-	account.Gone:         web.Say("account.done_gone"),
-	account.HelperCut:    web.Say("account.done_cut"),
-	account.Wider:        web.Say("account.done_wider"),
-	account.Nothing:      web.Say("account.done_nothing"),
-	account.Full:         web.Say("account.done_full"),
+var doneTexts = map[account.Outcome]pages.Text{
+	account.Disconnected: pages.Say("account.done_disconnected"),
+	account.Left:         pages.Say("account.done_left"),
+	account.Narrowed:     pages.Say("account.done_narrowed"),
+	account.Paused:       pages.Say("account.done_paused"),
+	account.Resumed:      pages.Say("account.done_resumed"),
+	account.Ended:        pages.Say("account.done_ended"),
+	account.OthersEnded:  pages.Say("account.done_others_ended"),
+	account.Gone:         pages.Say("account.done_gone"),
+	account.HelperCut:    pages.Say("account.done_cut"),
+	account.Wider:        pages.Say("account.done_wider"),
+	account.Nothing:      pages.Say("account.done_nothing"),
+	account.Full:         pages.Say("account.done_full"),
 }
 
 // view returns the content of the page with its forms.
-func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.View) (web.AccountPage, error) {
+func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.View) (pages.AccountPage, error) {
 	views := p.steps.views
 	step, err := p.forms.seal(w, r, purposeAccount, accountForm{UserID: v.Visit.User.ID})
 	if err != nil {
-		return web.AccountPage{}, err
+		return pages.AccountPage{}, err
 	}
 	signOut, err := p.forms.signOut(w, r, v.Visit.User, entry.Destination{})
 	if err != nil {
-		return web.AccountPage{}, err
+		return pages.AccountPage{}, err
 	}
 	ways, err := p.ways.section(w, r, v.Visit.User, v.Identities)
 	if err != nil {
-		return web.AccountPage{}, err
+		return pages.AccountPage{}, err
 	}
 	news, err := p.notices.section(w, r, v.Visit.User.ID)
-	form := func(action string) web.AccountForm { return web.AccountForm{Action: action, Step: step} }
-	return web.AccountPage{
+	form := func(action string) pages.AccountForm { return pages.AccountForm{Action: action, Step: step} }
+	return pages.AccountPage{
 		News: news,
-		You: web.AccountYou{
+		You: pages.AccountYou{
 			Username:   v.Visit.User.Name,
 			ConsoleURL: p.consoleOf(v.Visit.User),
 			Back:       views.paths.account,
 			Ways:       ways,
-			SignOut:    web.AccountForm{Action: views.paths.logout, Step: signOut},
+			SignOut:    pages.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
 		Apps:    views.apps(v, form(views.paths.connections)),
 		Keys:    p.keys.keys(v, form(views.paths.connections)),
@@ -226,8 +226,8 @@ func (p *accountPages) askStop(w http.ResponseWriter, r *http.Request, form acco
 		return
 	}
 	paths := p.steps.views.paths
-	p.steps.web.For(r).StopEverything(w, web.StopEverything{
-		AccountForm: web.AccountForm{Action: paths.stop, Step: step}, BackURL: paths.account,
+	p.steps.web.For(r).StopEverything(w, pages.StopEverything{
+		AccountForm: pages.AccountForm{Action: paths.stop, Step: step}, BackURL: paths.account,
 	})
 }
 

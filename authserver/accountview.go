@@ -5,21 +5,21 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // apps returns the connected applications for a page.
-func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
-	out := web.AccountApps{AccountForm: form}
+func (v *views) apps(page *account.View, form pages.AccountForm) pages.AccountApps {
+	out := pages.AccountApps{AccountForm: form}
 	if page.Next.Connections != "" {
 		out.NextURL = v.paths.account + "?" + url.Values{"before": {page.Next.Connections}}.Encode()
 	}
 	for i, c := range page.Connections {
 		if i == 0 || c.Whole.Key != page.Connections[i-1].Whole.Key {
-			out.Apps = append(out.Apps, web.ConnectedApp{
+			out.Apps = append(out.Apps, pages.ConnectedApp{
 				ID: c.ID, Client: clientParty(c.Client), SelfRegistered: !v.clients.Vouched(c.Client),
 				Connections: c.Whole.Connections, Several: c.Whole.Servers > 1, Used: c.Whole.UsedAt,
 			})
@@ -33,8 +33,8 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 		app.Several = app.Several || len(app.Servers) > 1
 	}
 	for _, p := range page.Pauses {
-		out.Paused = append(out.Paused, web.PausedApp{
-			ID: p.ID, Client: web.Party{Name: p.ClientName}, Server: resourceParty(p.Server), Since: p.At,
+		out.Paused = append(out.Paused, pages.PausedApp{
+			ID: p.ID, Client: pages.Party{Name: p.ClientName}, Server: resourceParty(p.Server), Since: p.At,
 		})
 	}
 	if page.Next.Pauses != "" {
@@ -44,14 +44,14 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 }
 
 // connected is what an application has at one MCP server.
-func (v *views) connected(user storage.User, c account.Connection) web.ConnectedServer {
-	out := web.ConnectedServer{
+func (v *views) connected(user storage.User, c account.Connection) pages.ConnectedServer {
+	out := pages.ConnectedServer{
 		ID: c.ID, Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
 		StaySignedIn: c.Scopes.Has(oauth.OfflineAccess), Username: user.Name,
-		Given:     web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
+		Given:     pages.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
 		FirstUsed: c.FirstUsedAt,
-		Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
-		LastCall:  web.Call(c.LastCall),
+		Used:      pages.Event{At: c.UsedAt, From: c.UsedFrom},
+		LastCall:  pages.Call(c.LastCall),
 		Handed:    v.handed(c),
 		By:        organization(c),
 		Paused:    !c.PausedAt.IsZero(),
@@ -63,8 +63,8 @@ func (v *views) connected(user storage.User, c account.Connection) web.Connected
 }
 
 // organization is whose assertion a grant rests on (AS-232). An issuer is known by its host.
-func organization(c account.Connection) web.Organization {
-	o := web.Organization{Entry: c.TrustID}
+func organization(c account.Connection) pages.Organization {
+	o := pages.Organization{Entry: c.TrustID}
 	if u, err := url.Parse(c.Issuer); err == nil {
 		o.Host = u.Host
 	}
@@ -72,17 +72,17 @@ func organization(c account.Connection) web.Organization {
 }
 
 // handed returns the link to an application's sub-agents.
-func (v *views) handed(c account.Connection) web.Handed {
-	return web.Handed{
+func (v *views) handed(c account.Connection) pages.Handed {
+	return pages.Handed{
 		Helpers: c.Helpers, URL: v.paths.prefix + pageHelpers + "?" + url.Values{"grant": {c.ID}}.Encode(),
 	}
 }
 
 // grantedScopes returns the displayed scopes of a grant, including scopes that no longer exist.
-func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
+func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []pages.Scope) {
 	required := policy.Required(r)
 	for _, name := range granted.Without(oauth.Scopes{oauth.OfflineAccess}) {
-		s := web.Scope{
+		s := pages.Scope{
 			Name: name, Identity: name == oauth.OpenID && len(r.Scopes) == 0, Fixed: required.Has(name),
 		}
 		for _, t := range r.Scopes {
@@ -96,10 +96,10 @@ func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
 }
 
 // signIns returns the sessions for a page.
-func (v *views) signIns(page *account.View, form web.AccountForm) web.AccountSignIns {
-	out := web.AccountSignIns{AccountForm: form, More: page.MoreSignIns, Others: len(page.SignIns) > 1}
+func (v *views) signIns(page *account.View, form pages.AccountForm) pages.AccountSignIns {
+	out := pages.AccountSignIns{AccountForm: form, More: page.MoreSignIns, Others: len(page.SignIns) > 1}
 	for _, s := range page.SignIns {
-		out.SignIns = append(out.SignIns, web.SignIn{
+		out.SignIns = append(out.SignIns, pages.SignIn{
 			ID: s.ID(), Here: s.Hash == page.Visit.Session.Hash, Agent: agentText(s.Agent), From: s.Address,
 			Begun: s.CreatedAt, Seen: s.SeenAt,
 		})
@@ -108,9 +108,9 @@ func (v *views) signIns(page *account.View, form web.AccountForm) web.AccountSig
 }
 
 // agentText returns the name of a browser in the language of the page.
-func agentText(agent string) web.Text {
+func agentText(agent string) pages.Text {
 	if browser, system, ok := strings.Cut(agent, " on "); ok {
-		return web.Say("account.agent", "browser", browser, "system", system)
+		return pages.Say("account.agent", "browser", browser, "system", system)
 	}
-	return web.Given(agent)
+	return pages.Given(agent)
 }

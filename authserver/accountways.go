@@ -6,9 +6,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // changeWay serves POST /account/ways: it renames or removes an authentication method.
@@ -50,7 +50,7 @@ func (p *accountPages) disconnect(w http.ResponseWriter, r *http.Request) {
 func (p *accountPages) changedWays(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, storage.ErrLast):
-		p.show(w, r, refusedProof{status: http.StatusConflict, problem: web.Say("ways.last")})
+		p.show(w, r, refusedProof{status: http.StatusConflict, problem: pages.Say("ways.last")})
 	case err != nil:
 		p.ways.prove.refused(w, r, pageAccount, refusal.Protocol(err))
 	default:

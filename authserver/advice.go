@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // family is a kind of MCP client that keeps presenting a registration after the server has deleted
@@ -17,35 +17,35 @@ import (
 type family struct {
 	name    string
 	matches func(clientID string, redirect *url.URL) bool
-	steps   web.Text
+	steps   pages.Text
 }
 
 // families are identified by their redirect URIs, because the client is unknown. The page's advice
 // is never a decision, and names a family only as likely.
 var families = []family{
 	{"Claude Code", idPrefix("https://claude.ai/oauth/claude-code"),
-		web.Say("advice.claude_code")},
+		pages.Say("advice.claude_code")},
 	{"Claude", onHosts("claude.ai", "claude.com"),
-		web.Say("advice.claude")},
+		pages.Say("advice.claude")},
 	{"Claude", byScheme("claude"),
-		web.Say("advice.claude")},
+		pages.Say("advice.claude")},
 	{"ChatGPT", onHosts("chatgpt.com"),
-		web.Say("advice.chatgpt")},
+		pages.Say("advice.chatgpt")},
 	{"Cursor", onHosts("www.cursor.com"),
-		web.Say("advice.cursor")},
+		pages.Say("advice.cursor")},
 	{"Cursor", byScheme("cursor"),
-		web.Say("advice.cursor")},
+		pages.Say("advice.cursor")},
 	{"VS Code", onHosts("vscode.dev", "insiders.vscode.dev"),
-		web.Say("advice.vscode")},
+		pages.Say("advice.vscode")},
 	{"VS Code", onLoopback("33418", "/"),
-		web.Say("advice.vscode")},
-	{"Warp", byScheme("warp"), web.Say("advice.warp")},
-	{"MCP Inspector", onLoopback("6274", ""), web.Say("advice.inspector")},
-	{"MCP Inspector", onLoopback("6276", ""), web.Say("advice.inspector_cli")},
-	{"OpenCode", onLoopback("19876", ""), web.Say("advice.opencode")},
-	{"Codex", onLoopback("", "/callback/"), web.Say("advice.codex")},
+		pages.Say("advice.vscode")},
+	{"Warp", byScheme("warp"), pages.Say("advice.warp")},
+	{"MCP Inspector", onLoopback("6274", ""), pages.Say("advice.inspector")},
+	{"MCP Inspector", onLoopback("6276", ""), pages.Say("advice.inspector_cli")},
+	{"OpenCode", onLoopback("19876", ""), pages.Say("advice.opencode")},
+	{"Codex", onLoopback("", "/callback/"), pages.Say("advice.codex")},
 	{"mcp-remote / Gemini CLI", onLoopback("", "/oauth/callback"),
-		web.Say("advice.remote")},
+		pages.Say("advice.remote")},
 }
 
 // familyOf returns the first matching family.
@@ -93,45 +93,45 @@ func onLoopback(port, path string) func(string, *url.URL) bool {
 }
 
 // advise adds title and advice to an error page.
-func advise(v *web.Error, e *oauth.Error, status int) {
+func advise(v *pages.Error, e *oauth.Error, status int) {
 	switch {
 	case e.Code == oauth.InvalidClient:
-		v.Title = web.Say("error.unknown_title")
+		v.Title = pages.Say("error.unknown_title")
 		if errors.Is(e, refusal.ErrUnknownClient) {
-			v.Message = web.Say("error.unknown_message")
+			v.Message = pages.Say("error.unknown_message")
 		}
-		v.Advice = web.Say("error.unknown_advice")
+		v.Advice = pages.Say("error.unknown_advice")
 	case errors.Is(e, entry.ErrTooManyChanges):
-		v.Title, v.Home = web.Say("error.changes_title"), true
-		v.Advice = web.Say("error.changes_advice")
+		v.Title, v.Home = pages.Say("error.changes_title"), true
+		v.Advice = pages.Say("error.changes_advice")
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
-		v.Title = web.Say("error.busy_title")
-		v.Advice = web.Say("error.busy_advice")
+		v.Title = pages.Say("error.busy_title")
+		v.Advice = pages.Say("error.busy_advice")
 	case e.Unwrap() == refusal.ErrNotRegistered:
-		v.Title = web.Say("error.redirect_title")
-		v.Advice = web.Say("error.redirect_advice")
+		v.Title = pages.Say("error.redirect_title")
+		v.Advice = pages.Say("error.redirect_advice")
 	case status >= 500:
-		v.Title = web.Say("error.failed_title")
-		v.Advice = web.Say("error.failed_advice")
+		v.Title = pages.Say("error.failed_title")
+		v.Advice = pages.Say("error.failed_advice")
 	case status == http.StatusNotFound:
-		v.Title, v.Home = web.Say("error.not_found"), true
+		v.Title, v.Home = pages.Say("error.not_found"), true
 	case e.Code == oauth.AccessDenied: // the user can act on the message
-		v.Title, v.Home = web.Say("error.denied_title"), true
+		v.Title, v.Home = pages.Say("error.denied_title"), true
 	default:
-		v.Title = web.Say("error.default_title")
-		v.Advice = web.Say("error.default_advice")
+		v.Title = pages.Say("error.default_title")
+		v.Advice = pages.Say("error.default_advice")
 	}
 }
 
 // adviseStopped returns the advice about a request that cannot be fulfilled. A user can correct an
 // address, but not the application's request.
-func adviseStopped(e *oauth.Error) web.Text {
+func adviseStopped(e *oauth.Error) pages.Text {
 	switch e.Code {
 	case oauth.InvalidTarget:
-		return web.Say("stopped.check_address")
+		return pages.Say("stopped.check_address")
 	case oauth.AccessDenied, oauth.TemporarilyUnavailable, oauth.ServerError, oauth.LoginRequired,
 		oauth.ConsentRequired:
-		return web.Say("stopped.try_again")
+		return pages.Say("stopped.try_again")
 	}
-	return web.Say("stopped.tell_makers")
+	return pages.Say("stopped.tell_makers")
 }

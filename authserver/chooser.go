@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // chooseForm is the content of the form that chooses an account, sealed and bound to the browser.
@@ -23,7 +23,7 @@ type chooseForm struct {
 // names an account learns nothing.
 func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.ChooseAccount) {
 	a := step.Request
-	v := web.Chooser{
+	v := pages.Chooser{
 		Action:     s.views.paths.choose,
 		Client:     clientParty(a.Client),
 		Resource:   resourceParty(a.Resource.Resource),
@@ -41,7 +41,7 @@ func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.
 			s.errors.show(w, r, http.StatusBadRequest, err)
 			return
 		}
-		v.Accounts = append(v.Accounts, web.Signed{Username: visit.User.Name, Step: sealed})
+		v.Accounts = append(v.Accounts, pages.Signed{Username: visit.User.Name, Step: sealed})
 	}
 	s.web.For(r).Chooser(w, v)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // clearancePages serves the pages where users decide about single tool calls (RS-217).
@@ -58,7 +58,7 @@ var clearanceID = regexp.MustCompile(`^clr_[A-Za-z0-9_-]{16,64}$`)
 func (p *clearancePages) page(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !clearanceID.MatchString(id) {
-		p.over(w, r, http.StatusNotFound, web.ClearanceNone)
+		p.over(w, r, http.StatusNotFound, pages.ClearanceNone)
 		return
 	}
 	token, to := p.forms.token(r), entry.Destination{Page: clearance.Path + id}
@@ -121,7 +121,7 @@ func (p *clearancePages) ask(
 		return
 	}
 	client := p.client(r, q.ClientID)
-	call := web.CallToClear{
+	call := pages.CallToClear{
 		Action:         p.steps.views.paths.prefix + clearance.Path + url.PathEscape(f.ID),
 		Step:           sealed,
 		Client:         clientParty(client),
@@ -132,7 +132,7 @@ func (p *clearancePages) ask(
 	}
 	if f.Other {
 		attempt.Showing(r.Context(), "page that says for whom a call waits")
-		p.steps.web.For(r).ClearanceElsewhere(w, web.ClearanceElsewhere{
+		p.steps.web.For(r).ClearanceElsewhere(w, pages.ClearanceElsewhere{
 			CallToClear: call,
 			Approvers:   q.Approvers,
 			URL:         p.steps.views.issuer + clearance.Path + url.PathEscape(f.ID),
@@ -142,7 +142,7 @@ func (p *clearancePages) ask(
 		return
 	}
 	attempt.Showing(r.Context(), "page that asks for a clearance")
-	p.steps.web.For(r).Clearance(w, web.Clearance{
+	p.steps.web.For(r).Clearance(w, pages.Clearance{
 		CallToClear: call,
 		Arguments:   argumentRows(q.Arguments),
 		For:         q.For,
@@ -178,7 +178,7 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := p.desk.Decide(r.Context(), f.ID, v, verdict == "approve")
 	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // an old page: do not continue
-		p.over(w, r, http.StatusOK, web.ClearanceLate)
+		p.over(w, r, http.StatusOK, pages.ClearanceLate)
 		return
 	}
 	p.ended(w, r, f, c, to, err)
@@ -192,7 +192,7 @@ func (p *clearancePages) ended(
 	case err == nil && f.Query != "":
 		p.goOn(w, r, f)
 	case errors.Is(err, clearance.ErrNone), errors.Is(err, clearance.ErrOther):
-		p.over(w, r, http.StatusNotFound, web.ClearanceNone)
+		p.over(w, r, http.StatusNotFound, pages.ClearanceNone)
 	case errors.Is(err, entry.ErrMore):
 		to.ACR = p.desk.Class(c)
 		p.steps.stepUp(w, r, to)
@@ -201,15 +201,15 @@ func (p *clearancePages) ended(
 	case err != nil:
 		p.failed(w, r, err)
 	case c.State == storage.ClearanceRefused:
-		p.over(w, r, http.StatusOK, web.ClearanceRefused)
+		p.over(w, r, http.StatusOK, pages.ClearanceRefused)
 	default:
-		p.over(w, r, http.StatusOK, web.ClearanceGiven)
+		p.over(w, r, http.StatusOK, pages.ClearanceGiven)
 	}
 }
 
-func (p *clearancePages) over(w http.ResponseWriter, r *http.Request, status int, outcome web.ClearanceOutcome) {
+func (p *clearancePages) over(w http.ResponseWriter, r *http.Request, status int, outcome pages.ClearanceOutcome) {
 	p.steps.web.For(r).ClearanceOver(w, status,
-		web.ClearanceOver{Outcome: outcome, HomeURL: p.steps.views.paths.account})
+		pages.ClearanceOver{Outcome: outcome, HomeURL: p.steps.views.paths.account})
 }
 
 func (p *clearancePages) failed(w http.ResponseWriter, r *http.Request, err error) {
@@ -234,14 +234,14 @@ func (p *clearancePages) resource(r *http.Request, uri string) (storage.Resource
 }
 
 // waiting returns the calls that wait for a user.
-func (p *clearancePages) waiting(r *http.Request, userID string) (out []web.WaitingCall, err error) {
+func (p *clearancePages) waiting(r *http.Request, userID string) (out []pages.WaitingCall, err error) {
 	list, err := p.desk.Waiting(r.Context(), userID)
 	for _, c := range list {
 		resource, err := p.resource(r, c.Resource)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, web.WaitingCall{
+		out = append(out, pages.WaitingCall{
 			URL:    p.steps.views.paths.prefix + clearance.Path + url.PathEscape(c.ID),
 			Tool:   clearance.Plain(c.Tool),
 			Client: clientParty(p.client(r, c.ClientID)),
@@ -252,21 +252,21 @@ func (p *clearancePages) waiting(r *http.Request, userID string) (out []web.Wait
 	return out, err
 }
 
-func pieces(list []clearance.Piece) (out []web.Piece) {
+func pieces(list []clearance.Piece) (out []pages.Piece) {
 	for _, p := range list {
-		out = append(out, web.Piece(p))
+		out = append(out, pages.Piece(p))
 	}
 	return out
 }
 
-var argumentKinds = map[clearance.Kind]web.ArgumentKind{
-	clearance.Literal: web.ArgumentLiteral, clearance.String: web.ArgumentText,
-	clearance.Array: web.ArgumentList, clearance.Object: web.ArgumentObject,
+var argumentKinds = map[clearance.Kind]pages.ArgumentKind{
+	clearance.Literal: pages.ArgumentLiteral, clearance.String: pages.ArgumentText,
+	clearance.Array: pages.ArgumentList, clearance.Object: pages.ArgumentObject,
 }
 
-func argumentRows(a clearance.Arguments) (out []web.Argument) {
+func argumentRows(a clearance.Arguments) (out []pages.Argument) {
 	for _, row := range a.Rows() {
-		argument := web.Argument{
+		argument := pages.Argument{
 			Depth: row.Depth,
 			Name:  pieces(row.Name),
 			Kind:  argumentKinds[row.Kind],

@@ -17,11 +17,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // Store lists the storage methods that the authorization server uses. internal/storage/sqlite and
@@ -211,7 +211,7 @@ type Config struct {
 	// ProductName is the name of this server on its pages. Default: "mcp-authd".
 	ProductName string
 	// Branding changes the look and the texts of the pages. Default: the built-in ones.
-	Branding web.Branding
+	Branding pages.Branding
 	// TrustedProxies lists the proxies whose X-Forwarded-For is trusted. Default: none.
 	TrustedProxies TrustedProxies
 

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // confirmAccount shows the account that an application is about to get access to (RU-15).
@@ -27,7 +27,7 @@ func (s *steps) confirmAccount(w http.ResponseWriter, r *http.Request, step flow
 		return
 	}
 	provider, _ := s.views.flow.Options.Provider(cmp.Or(id.Connector, step.Form.Provider))
-	out := web.Confirm{
+	out := pages.Confirm{
 		Action: s.views.paths.consent, Step: sealed,
 		Request:  s.views.request(a, step.Question(), false),
 		Username: v.User.Name, Provider: providerView(provider), Label: id.Label,

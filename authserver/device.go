@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // paramUserCode is the parameter of /device for a user code (RFC 8628 §3.3.1).
@@ -156,7 +156,7 @@ func (s *steps) writeDevice(w http.ResponseWriter, r *http.Request, step flow.St
 	case flow.AskDevice:
 		s.askDevice(w, r, step)
 	case flow.DeviceDecided:
-		s.web.For(r).DeviceDone(w, web.DeviceDone{
+		s.web.For(r).DeviceDone(w, pages.DeviceDone{
 			Client:   clientParty(step.Request.Client),
 			Resource: resourceParty(step.Request.Resource.Resource),
 			Denied:   step.Denied,
@@ -165,18 +165,18 @@ func (s *steps) writeDevice(w http.ResponseWriter, r *http.Request, step flow.St
 }
 
 func (s *steps) enterDeviceCode(w http.ResponseWriter, r *http.Request, step flow.EnterDeviceCode) {
-	v, status := web.DeviceCode{Action: s.views.paths.device, Code: step.Code}, http.StatusOK
+	v, status := pages.DeviceCode{Action: s.views.paths.device, Code: step.Code}, http.StatusOK
 	switch {
 	case errors.Is(step.Err, device.ErrThrottled):
 		status = http.StatusTooManyRequests
 		wire.SetRetryAfter(w.Header(), device.Window)
-		v.Problem = web.Say("device.throttled")
+		v.Problem = pages.Say("device.throttled")
 		noteError(r, oauth.NewError(oauth.SlowDown, "too many wrong codes of devices"))
 	case step.Err != nil:
 		status = http.StatusBadRequest
-		v.Problem = web.Say("device.wrong")
+		v.Problem = pages.Say("device.wrong")
 		if device.IsSignIn(step.Code) {
-			v.Problem = web.Say("remote.wrong")
+			v.Problem = pages.Say("remote.wrong")
 		}
 		noteError(r, oauth.NewError(oauth.InvalidRequest, "no device waits under the code"))
 	}
@@ -196,7 +196,7 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 	attempt.ForDevice(r.Context(), device.Read(step.Form.Code))
 	attempt.Showing(r.Context(), "consent page for a device")
 	paths, d := s.views.paths, step.Device
-	s.web.For(r).Device(w, web.Device{
+	s.web.For(r).Device(w, pages.Device{
 		Action: paths.device, Step: sealed, Request: s.views.request(step.Request, step.Question, step.NothingChosen),
 		Code: device.Show(step.Form.Code), Agent: session.Agent(d.Agent), Address: d.Address,
 		Near: s.forms.near(r, d.Address), Asked: d.CreatedAt,

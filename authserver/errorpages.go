@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // errorPages writes pages with only a message.
@@ -23,11 +23,11 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 	e := oauth.AsError(err)
 	noteError(r, e)
 	setRetryAfter(w, e, status)
-	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID(r)}
+	v := pages.Error{Message: pages.Told(e.Description), Code: string(e.Code), RequestID: requestID(r)}
 	advise(&v, e, status)
 	if errors.As(err, new(clients.Unfetched)) {
-		v.Title = web.Say("error.unread_title")
-		v.Advice = web.Say("error.unread_advice")
+		v.Title = pages.Say("error.unread_title")
+		v.Advice = pages.Say("error.unread_advice")
 	}
 	p.web.For(r).Error(w, status, v)
 }
@@ -51,8 +51,8 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 // strangerError returns the page about an unknown application, with advice on how to make it
 // register again. It names the application by its registration, if that can still be read, or by
 // the likely kind of application.
-func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
-	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID}
+func strangerError(f flow.Fail, e *oauth.Error, requestID string) pages.Error {
+	v := pages.Error{Message: pages.Told(e.Description), Code: string(e.Code), RequestID: requestID}
 	advise(&v, e, http.StatusBadRequest)
 	kind, known := familyOf(f.Client.ID, f.Sent)
 	if known {
@@ -70,10 +70,10 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 // stale answers a form that was made for another browser, or has expired.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "stale or foreign form"))
-	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title:   web.Say("error.stale_title"),
-		Message: web.Say("error.stale_message"),
-		Advice:  web.Say("error.begin_again"), Home: true,
+	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
+		Title:   pages.Say("error.stale_title"),
+		Message: pages.Say("error.stale_message"),
+		Advice:  pages.Say("error.begin_again"), Home: true,
 		RequestID: requestID(r),
 	})
 }
@@ -82,10 +82,10 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 // client.
 func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
-	p.web.For(r).Error(w, http.StatusConflict, web.Error{
-		Title:     web.Say("error.answered_title"),
-		Message:   web.Say("error.answered_message"),
-		Advice:    web.Say("error.answered_advice"),
+	p.web.For(r).Error(w, http.StatusConflict, pages.Error{
+		Title:     pages.Say("error.answered_title"),
+		Message:   pages.Say("error.answered_message"),
+		Advice:    pages.Say("error.answered_advice"),
 		RequestID: requestID(r),
 	})
 }
@@ -93,10 +93,10 @@ func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 // lost answers a browser that returns from a provider without a sign-in that began here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "unknown, used or foreign state"))
-	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title:   web.Say("error.lost_title"),
-		Message: web.Say("error.lost_message"),
-		Advice:  web.Say("error.lost_advice"),
+	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
+		Title:   pages.Say("error.lost_title"),
+		Message: pages.Say("error.lost_message"),
+		Advice:  pages.Say("error.lost_advice"),
 		Home:    true, RequestID: requestID(r),
 	})
 }
@@ -106,10 +106,10 @@ func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider string) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest,
 		"the provider sent the browser here without a state: no sign-in had begun"))
-	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title:   web.Say("error.unasked_title"),
-		Message: web.Say("error.unasked_message", "provider", provider),
-		Advice:  web.Say("error.unasked_advice"),
+	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
+		Title:   pages.Say("error.unasked_title"),
+		Message: pages.Say("error.unasked_message", "provider", provider),
+		Advice:  pages.Say("error.unasked_advice"),
 		Home:    true, RequestID: requestID(r),
 	})
 }
@@ -118,18 +118,18 @@ func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider st
 func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
-	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
-		Title: web.Say("error.bad_link"), Message: web.Told(e.Description), RequestID: requestID(r),
+	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
+		Title: pages.Say("error.bad_link"), Message: pages.Told(e.Description), RequestID: requestID(r),
 	})
 }
 
 // notYours answers a user who opened another user's link (RS-200).
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
-	p.web.For(r).Error(w, http.StatusForbidden, web.Error{
-		Title:   web.Say("error.not_yours_title"),
-		Message: web.Say("error.not_yours_message"),
-		Advice:  web.Say("error.not_yours_advice"),
+	p.web.For(r).Error(w, http.StatusForbidden, pages.Error{
+		Title:   pages.Say("error.not_yours_title"),
+		Message: pages.Say("error.not_yours_message"),
+		Advice:  pages.Say("error.not_yours_advice"),
 		Home:    true, RequestID: requestID(r),
 	})
 }
@@ -141,11 +141,11 @@ func because(cause attempt.Cause, what string) *oauth.Error {
 
 // misfit answers a request that no endpoint accepts: with a page for browsers, and JSON for
 // programs.
-func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
+func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v pages.Error) {
 	p.misfitBecause(w, r, status, v, nil)
 }
 
-func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, status int, v web.Error, cause error) {
+func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, status int, v pages.Error, cause error) {
 	e := oauth.NewError(oauth.InvalidRequest, p.web.pages.Plain(v.Message)).Because(cause) // in English, for programs
 	if !wantsPage(r) {
 		writeDirect(w, r, status, e)
@@ -162,29 +162,29 @@ func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
 		p.foreignHost(w, r, http.StatusNotFound)
 		return
 	}
-	p.misfit(w, r, http.StatusNotFound, web.Error{
-		Title: web.Say("error.not_found"), Message: web.Say("error.not_found_message"),
-		Advice: web.Say("error.not_found_advice"), Home: true,
+	p.misfit(w, r, http.StatusNotFound, pages.Error{
+		Title: pages.Say("error.not_found"), Message: pages.Say("error.not_found_message"),
+		Advice: pages.Say("error.not_found_advice"), Home: true,
 	})
 }
 
 // wrongMethod answers a method that an endpoint does not support. Opening the address of a form's
 // target again has this effect: the browser keeps that address after a wrong password.
 func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
-	p.misfit(w, r, http.StatusMethodNotAllowed, web.Error{
-		Title:   web.Say("error.method_title"),
-		Message: web.Say("error.method_message"),
-		Advice:  web.Say("error.begin_again"), Home: true,
+	p.misfit(w, r, http.StatusMethodNotAllowed, pages.Error{
+		Title:   pages.Say("error.method_title"),
+		Message: pages.Say("error.method_message"),
+		Advice:  pages.Say("error.begin_again"), Home: true,
 	})
 }
 
 // crossOrigin answers a form that another site has sent.
 func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
 	cause := attempt.CauseOrigin.Because(errors.New("by Origin or Sec-Fetch-Site another site has sent the form"))
-	p.misfitBecause(w, r, http.StatusForbidden, web.Error{
-		Title:   web.Say("error.cross_title"),
-		Message: web.Say("error.cross_message"),
-		Advice:  web.Say("error.cross_advice"), Home: true,
+	p.misfitBecause(w, r, http.StatusForbidden, pages.Error{
+		Title:   pages.Say("error.cross_title"),
+		Message: pages.Say("error.cross_message"),
+		Advice:  pages.Say("error.cross_advice"), Home: true,
 	}, cause)
 }
 

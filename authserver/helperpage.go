@@ -5,9 +5,9 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // pageHelpers is the page where users see and revoke the sub-agents of an application, below the
@@ -34,8 +34,8 @@ func (p *accountPages) helpers(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	p.steps.web.For(r).Helpers(w, web.Helpers{
-		AccountForm: web.AccountForm{Action: views.paths.connections, Step: step},
+	p.steps.web.For(r).Helpers(w, pages.Helpers{
+		AccountForm: pages.AccountForm{Action: views.paths.connections, Step: step},
 		Done:        p.said(w, r),
 		GrantID:     v.ID,
 		Client:      clientParty(v.Client),
@@ -45,9 +45,9 @@ func (p *accountPages) helpers(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func branches(r storage.Resource, helpers []account.Helper) (out []web.Helper) {
+func branches(r storage.Resource, helpers []account.Helper) (out []pages.Helper) {
 	for _, h := range helpers {
-		out = append(out, web.Helper{
+		out = append(out, pages.Helper{
 			ID: h.ID, Name: h.Name, Scopes: grantedScopes(r, h.Scopes), Ends: h.ExpiresAt,
 			Below: branches(r, h.Below),
 		})

@@ -5,8 +5,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // homePages serves the start page.
@@ -24,8 +24,8 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	views := p.steps.views
-	v := web.Home{
-		Issuer: views.issuer, SignOutAction: views.paths.logout, EndNotice: web.Told(h.EndNotice),
+	v := pages.Home{
+		Issuer: views.issuer, SignOutAction: views.paths.logout, EndNotice: pages.Told(h.EndNotice),
 	}
 	for _, res := range h.Resources {
 		v.Resources = append(v.Resources, resourceParty(res))
@@ -43,7 +43,7 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 }
 
 // addSignIn adds the sign-in options.
-func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Home) (err error) {
+func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *pages.Home) (err error) {
 	if p.steps.passwords.offered(r.Context()) {
 		v.SignInURL = p.steps.views.paths.login
 	}
@@ -52,7 +52,7 @@ func (p *homePages) addSignIn(w http.ResponseWriter, r *http.Request, v *web.Hom
 }
 
 // addAccount adds the signed-in user.
-func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *web.Home, u storage.User) (err error) {
+func (p *homePages) addAccount(w http.ResponseWriter, r *http.Request, v *pages.Home, u storage.User) (err error) {
 	v.Username, v.AccountURL = u.Name, p.steps.views.paths.account
 	v.Step, err = p.forms.signOut(w, r, u, entry.Destination{})
 	return err

@@ -10,14 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // ownHost serves pages only for the host of the issuer and on loopback. Otherwise a page of another
 // host whose name resolves to this server could guess passwords in the browser that shows it (DNS
 // rebinding).
-func (p *pages) ownHost(h http.Handler) http.Handler {
+func (p *pageHandlers) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !p.paths.isOwnHost(r.Host) {
 			p.errors.foreignHost(w, r, http.StatusForbidden)
@@ -43,9 +43,9 @@ func (p *errorPages) foreignHost(w http.ResponseWriter, r *http.Request, status 
 	host := form.Cut(r.Host, maxHost)
 	p.hosts.tell(r, host)
 	cause := attempt.CauseHost.Because(fmt.Errorf("it was for the host %q, and the issuer is %s", host, p.hosts.issuer))
-	p.misfitBecause(w, r, status, web.Error{
-		Title: web.Say("error.host_title"), Message: web.Say("error.host_message", "host", host),
-		Advice: web.Say("error.host_advice", "address", p.hosts.issuer),
+	p.misfitBecause(w, r, status, pages.Error{
+		Title: pages.Say("error.host_title"), Message: pages.Say("error.host_message", "host", host),
+		Advice: pages.Say("error.host_advice", "address", p.hosts.issuer),
 	}, cause)
 }
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // pageKeys is the page where users create API keys, below the path of the issuer.
@@ -29,7 +29,7 @@ func (p *keyPages) page(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, p.here(r), err)
 		return
 	}
-	p.show(w, r, http.StatusOK, offer, web.MakeKey{})
+	p.show(w, r, http.StatusOK, offer, pages.MakeKey{})
 }
 
 // here returns the requested page, to come back to it.
@@ -43,12 +43,12 @@ func (p *keyPages) here(r *http.Request) string {
 // keyDays is the default lifetime of a key in days.
 const keyDays = 30
 
-func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o account.KeyOffer, v web.MakeKey) {
+func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o account.KeyOffer, v pages.MakeKey) {
 	paths := p.steps.views.paths
 	v.Action, v.BackURL = paths.prefix+pageKeys, paths.account
 	if o.Server.URI == "" {
 		for _, s := range o.Servers {
-			v.Servers = append(v.Servers, web.ServerChoice{
+			v.Servers = append(v.Servers, pages.ServerChoice{
 				Server: resourceParty(s), URL: v.Action + "?" + url.Values{"resource": {s.URI}}.Encode(),
 			})
 		}
@@ -63,7 +63,7 @@ func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o ac
 	// Only required scopes are preselected; users choose the others themselves.
 	v.Server, v.Scopes = resourceParty(o.Server), grantedScopes(o.Server, o.Permitted)
 	for _, d := range o.Days {
-		v.Days = append(v.Days, web.DayChoice{Days: d})
+		v.Days = append(v.Days, pages.DayChoice{Days: d})
 	}
 	for i := len(o.Days) - 1; i >= 0; i-- {
 		if o.Days[i] <= keyDays || i == 0 {
@@ -98,14 +98,14 @@ func (p *keyPages) make(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, pageKeys, err)
 		return
 	}
-	p.show(w, r, status, offer, web.MakeKey{Problem: problem, Name: want.Name})
+	p.show(w, r, status, offer, pages.MakeKey{Problem: problem, Name: want.Name})
 }
 
 // made returns the page that shows a key once.
-func (p *keyPages) made(k account.MadeKey) web.KeyMade {
+func (p *keyPages) made(k account.MadeKey) pages.KeyMade {
 	views := p.steps.views
 	token := views.issuer + "/token"
-	return web.KeyMade{
+	return pages.KeyMade{
 		Name: k.Client.Name, Server: resourceParty(k.Server), Scopes: grantedScopes(k.Server, k.Grant.Scopes),
 		Ends: k.Grant.ExpiresAt, ClientID: k.Client.ID, Secret: k.Secret, TokenURL: token,
 		// safe in single quotes: ids, secrets and URLs of this server contain no special characters
@@ -120,27 +120,27 @@ func (p *keyPages) failed(w http.ResponseWriter, r *http.Request, back string, e
 
 // keyProblem returns the user's text for a key that was not created; none if the error is not the
 // user's.
-func keyProblem(err error) (int, web.Text) {
+func keyProblem(err error) (int, pages.Text) {
 	switch {
 	case errors.Is(err, account.ErrKeyName):
-		return http.StatusBadRequest, web.Say("makekey.unnamed")
+		return http.StatusBadRequest, pages.Say("makekey.unnamed")
 	case errors.Is(err, account.ErrKeyLife):
-		return http.StatusBadRequest, web.Say("makekey.too_long")
+		return http.StatusBadRequest, pages.Say("makekey.too_long")
 	case errors.Is(err, account.ErrNoScope):
-		return http.StatusBadRequest, web.Say("makekey.nothing")
+		return http.StatusBadRequest, pages.Say("makekey.nothing")
 	case errors.Is(err, account.ErrKeyWider):
-		return http.StatusForbidden, web.Say("makekey.wider")
+		return http.StatusForbidden, pages.Say("makekey.wider")
 	case errors.Is(err, account.ErrKeyMade):
-		return http.StatusConflict, web.Say("makekey.used")
+		return http.StatusConflict, pages.Say("makekey.used")
 	case errors.Is(err, storage.ErrFull):
-		return http.StatusConflict, web.Say("makekey.full")
+		return http.StatusConflict, pages.Say("makekey.full")
 	}
-	return 0, web.Text{}
+	return 0, pages.Text{}
 }
 
 // keys returns the API keys for the account page.
-func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKeys {
-	out, paths := web.AccountKeys{AccountForm: form}, p.steps.views.paths
+func (p *keyPages) keys(page *account.View, form pages.AccountForm) pages.AccountKeys {
+	out, paths := pages.AccountKeys{AccountForm: form}, p.steps.views.paths
 	if !p.maker.Off {
 		out.MakeURL = paths.prefix + pageKeys
 	}
@@ -148,12 +148,12 @@ func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKey
 		out.NextURL = paths.account + "?" + url.Values{"keys": {page.Next.Keys}}.Encode()
 	}
 	for _, c := range page.Keys {
-		out.Keys = append(out.Keys, web.ProgramKey{
+		out.Keys = append(out.Keys, pages.ProgramKey{
 			ID: c.ID, Name: c.Client.Name, ClientID: c.ClientID,
 			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
-			Made: web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
-			Ends: c.ExpiresAt, Used: web.Event{At: c.UsedAt, From: c.UsedFrom},
-			LastCall: web.Call(c.LastCall), Handed: p.steps.views.handed(c), Paused: !c.PausedAt.IsZero(),
+			Made: pages.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
+			Ends: c.ExpiresAt, Used: pages.Event{At: c.UsedAt, From: c.UsedFrom},
+			LastCall: pages.Call(c.LastCall), Handed: p.steps.views.handed(c), Paused: !c.PausedAt.IsZero(),
 		})
 	}
 	return out

@@ -8,14 +8,14 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // spokenPages are the pages in the language of their reader (PE-13).
 type spokenPages struct {
-	pages    *web.Pages
+	pages    *pages.Pages
 	sessions *session.Manager
 	paths    paths
 }
@@ -26,7 +26,7 @@ const paramLocales = "ui_locales"
 
 // For returns the pages in the language for a request: the user's own choice first, then the
 // application's wish, then the browser's setting.
-func (s *spokenPages) For(r *http.Request) *web.Pages {
+func (s *spokenPages) For(r *http.Request) *pages.Pages {
 	chosen, asked := s.sessions.Languages(r)
 	if r.URL.Path == s.paths.authorize { // replaces the wish of an earlier request
 		asked = locales(r.URL)

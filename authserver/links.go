@@ -8,12 +8,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // linkPages serves the pages of one-time links, and the page to request such a link.
@@ -57,10 +57,10 @@ func (p *linkPages) open(r *http.Request, token string, browser storage.Hash) (u
 // page serves GET /link/{token}. It does not use the link up, because mail scanners and previews
 // open links.
 func (p *linkPages) page(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, web.Text{})
+	p.show(w, r, http.StatusOK, pages.Text{})
 }
 
-func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, problem web.Text) {
+func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, problem pages.Text) {
 	var shown users.LinkView
 	err := p.forms.sessions.As(w, r, func(browser string) (err error) {
 		shown, err = p.open(r, r.PathValue("token"), secrets.Hash(browser))
@@ -71,9 +71,9 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 		return
 	}
 	if shown.Early && !shown.Stops {
-		p.message(w, r, http.StatusForbidden, web.LinkMessage{
-			Heading: web.Say("link.early"),
-			Lead:    web.Say("link.early_lead", "time", shown.NotBefore),
+		p.message(w, r, http.StatusForbidden, pages.LinkMessage{
+			Heading: pages.Say("link.early"),
+			Lead:    pages.Say("link.early_lead", "time", shown.NotBefore),
 		})
 		return
 	}
@@ -87,7 +87,7 @@ func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, pro
 }
 
 // view returns the page of a link, with a form for each choice.
-func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.LinkView) (web.Link, error) {
+func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.LinkView) (pages.Link, error) {
 	token, choices := r.PathValue("token"), p.choices(shown)
 	form, v := linkForm{Token: secrets.Hash(token)}, linkView(shown, choices)
 	v.Action = p.paths.link + token
@@ -108,36 +108,36 @@ func (p *linkPages) view(w http.ResponseWriter, r *http.Request, shown users.Lin
 // askPasskey begins to create a passkey for the user of a link.
 func (p *linkPages) askPasskey(
 	w http.ResponseWriter, r *http.Request, shown users.LinkView, form *linkForm,
-) (*web.Passkey, error) {
+) (*pages.Passkey, error) {
 	if form.UserID = shown.UserID; form.UserID == "" {
 		form.UserID = users.NewID()
 	}
 	begun, err := p.ways.BeginPasskey(r.Context(), p.forms.sessions.Browser(w, r),
 		storage.User{ID: form.UserID, Name: shown.Name})
 	form.Sealed = begun.Sealed
-	return &web.Passkey{Options: string(begun.Options)}, err
+	return &pages.Passkey{Options: string(begun.Options)}, err
 }
 
-func linkView(s users.LinkView, c choices) web.Link {
-	v := web.Link{Username: s.Name, Password: c.password && !s.Stops}
+func linkView(s users.LinkView, c choices) pages.Link {
+	v := pages.Link{Username: s.Name, Password: c.password && !s.Stops}
 	if !s.Stops {
-		v.Until = web.Say("link.until", "time", s.ExpiresAt)
+		v.Until = pages.Say("link.until", "time", s.ExpiresAt)
 	}
 	switch {
 	case s.Stops:
-		v.Heading, v.Lead = web.Say("link.stop"), web.Say("link.stop_lead", "name", s.Name)
-		v.Button = web.Say("link.stop_button")
+		v.Heading, v.Lead = pages.Say("link.stop"), pages.Say("link.stop_lead", "name", s.Name)
+		v.Button = pages.Say("link.stop_button")
 	case s.Kind == storage.LinkInvite:
-		v.Heading, v.Lead = web.Say("link.invite"), web.Say("link.invite_lead", "name", s.Name)
-		v.Button = web.Say("link.invite_button")
+		v.Heading, v.Lead = pages.Say("link.invite"), pages.Say("link.invite_lead", "name", s.Name)
+		v.Button = pages.Say("link.invite_button")
 		if c.passkey {
-			v.Lead = web.Say("link.invite_how", "name", s.Name)
+			v.Lead = pages.Say("link.invite_how", "name", s.Name)
 		}
 	default:
-		v.Heading, v.Lead = web.Say("link.recover"), web.Say("link.recover_lead", "name", s.Name)
-		v.Button = web.Say("link.recover_button")
+		v.Heading, v.Lead = pages.Say("link.recover"), pages.Say("link.recover_lead", "name", s.Name)
+		v.Button = pages.Say("link.recover_button")
 		if c.passkey {
-			v.Heading, v.Lead = web.Say("link.recover_how"), web.Say("link.recover_how_lead", "name", s.Name)
+			v.Heading, v.Lead = pages.Say("link.recover_how"), pages.Say("link.recover_how_lead", "name", s.Name)
 		}
 	}
 	return v
@@ -166,9 +166,9 @@ func (p *linkPages) use(w http.ResponseWriter, r *http.Request) {
 	case choice.password && form.Has("password"):
 		p.spend(w, r, shown.Kind, use)
 	case choice.passkey && form.Has("credential"):
-		p.show(w, r, http.StatusBadRequest, web.Say("passkey.noscript"))
+		p.show(w, r, http.StatusBadRequest, pages.Say("passkey.noscript"))
 	default:
-		p.show(w, r, http.StatusBadRequest, web.Say("link.neither"))
+		p.show(w, r, http.StatusBadRequest, pages.Say("link.neither"))
 	}
 }
 
@@ -198,8 +198,8 @@ func (p *linkPages) stop(w http.ResponseWriter, r *http.Request, token string) {
 		p.refuse(w, r, err)
 		return
 	}
-	p.message(w, r, http.StatusOK, web.LinkMessage{
-		Heading: web.Say("link.stopped"), Lead: web.Say("link.stopped_lead"),
+	p.message(w, r, http.StatusOK, pages.LinkMessage{
+		Heading: pages.Say("link.stopped"), Lead: pages.Say("link.stopped_lead"),
 	})
 }
 
@@ -207,20 +207,20 @@ func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.L
 	account, err := p.users.UseLink(r.Context(), r.PathValue("token"), use)
 	switch {
 	case errors.Is(err, users.ErrPassword):
-		p.show(w, r, http.StatusBadRequest, web.Say("link.short"))
+		p.show(w, r, http.StatusBadRequest, pages.Say("link.short"))
 	case errors.Is(err, users.ErrCommon):
-		p.show(w, r, http.StatusBadRequest, web.Say("link.common"))
+		p.show(w, r, http.StatusBadRequest, pages.Say("link.common"))
 	case errors.Is(err, users.ErrExists) && kind == storage.LinkInvite:
-		p.show(w, r, http.StatusConflict, web.Say("link.taken"))
+		p.show(w, r, http.StatusConflict, pages.Say("link.taken"))
 	case errors.Is(err, users.ErrExists): // the passkey
-		p.show(w, r, http.StatusConflict, web.Say("passkey.already"))
+		p.show(w, r, http.StatusConflict, pages.Say("passkey.already"))
 	case errors.Is(err, storage.ErrFull):
-		p.show(w, r, http.StatusConflict, web.Say("ways.full"))
+		p.show(w, r, http.StatusConflict, pages.Say("ways.full"))
 	case err != nil:
 		p.refuse(w, r, err)
 	case kind == storage.LinkInvite:
-		p.message(w, r, http.StatusOK, web.LinkMessage{
-			Heading: web.Say("link.created"), Lead: web.Say("link.created_lead", "name", account.Name),
+		p.message(w, r, http.StatusOK, pages.LinkMessage{
+			Heading: pages.Say("link.created"), Lead: pages.Say("link.created_lead", "name", account.Name),
 		})
 	default:
 		p.clear(w, r)
@@ -236,14 +236,14 @@ func (p *linkPages) clear(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func recovered(name string, use users.LinkUse) web.LinkMessage {
+func recovered(name string, use users.LinkUse) pages.LinkMessage {
 	if use.Passkey != nil {
-		return web.LinkMessage{
-			Heading: web.Say("link.recovered_passkey"), Lead: web.Say("link.recovered_passkey_lead", "name", name),
+		return pages.LinkMessage{
+			Heading: pages.Say("link.recovered_passkey"), Lead: pages.Say("link.recovered_passkey_lead", "name", name),
 		}
 	}
-	return web.LinkMessage{
-		Heading: web.Say("link.recovered"), Lead: web.Say("link.recovered_lead", "name", name),
+	return pages.LinkMessage{
+		Heading: pages.Say("link.recovered"), Lead: pages.Say("link.recovered_lead", "name", name),
 	}
 }
 
@@ -251,19 +251,19 @@ func recovered(name string, use users.LinkUse) web.LinkMessage {
 func (p *linkPages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, users.ErrLink):
-		p.message(w, r, http.StatusNotFound, web.LinkMessage{
-			Heading: web.Say("link.gone"), Lead: web.Say("link.gone_lead"),
+		p.message(w, r, http.StatusNotFound, pages.LinkMessage{
+			Heading: pages.Say("link.gone"), Lead: pages.Say("link.gone_lead"),
 		})
 	case errors.Is(err, users.ErrBrowser):
-		p.message(w, r, http.StatusForbidden, web.LinkMessage{
-			Heading: web.Say("link.browser"), Lead: web.Say("link.browser_lead"),
+		p.message(w, r, http.StatusForbidden, pages.LinkMessage{
+			Heading: pages.Say("link.browser"), Lead: pages.Say("link.browser_lead"),
 		})
 	default:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	}
 }
 
-func (p *linkPages) message(w http.ResponseWriter, r *http.Request, status int, v web.LinkMessage) {
+func (p *linkPages) message(w http.ResponseWriter, r *http.Request, status int, v pages.LinkMessage) {
 	p.web.For(r).LinkMessage(w, status, v)
 }
 
@@ -282,7 +282,7 @@ func (p *linkPages) forgotten(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	p.web.For(r).Forgotten(w, web.Forgotten{Action: p.paths.forgotten, Step: step})
+	p.web.For(r).Forgotten(w, pages.Forgotten{Action: p.paths.forgotten, Step: step})
 }
 
 // send serves POST /login/forgotten. The response is the same for every name (PE-08).
@@ -298,8 +298,8 @@ func (p *linkPages) send(w http.ResponseWriter, r *http.Request) {
 	until := p.users.Forgotten(r.Context(), users.Reset{
 		Issuer: p.issuer, Browser: p.browser(w, r), From: p.forms.answer(w, r, form).Attempt,
 	})
-	p.message(w, r, http.StatusOK, web.LinkMessage{
-		Heading: web.Say("forgotten.sent"), Lead: web.Say("forgotten.sent_lead", "time", until),
+	p.message(w, r, http.StatusOK, pages.LinkMessage{
+		Heading: pages.Say("forgotten.sent"), Lead: pages.Say("forgotten.sent_lead", "time", until),
 	})
 }
 

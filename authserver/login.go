@@ -8,10 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // loginPages signs users in and out.
@@ -53,7 +53,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := p.entry.Password(r.Context(), a, to, x.mint)
 	if err != nil {
-		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: web.Say("login.wrong")}, err)
+		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: pages.Say("login.wrong")}, err)
 		return
 	}
 	p.steps.signedIn(w, r, x, step)
@@ -90,16 +90,16 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Dest
 
 // tooMany returns the text about too many attempts, and names the limit that was reached: a user
 // whose account is named believes that someone is attacking it.
-func tooMany(counted users.Counted, minutes int) web.Text {
+func tooMany(counted users.Counted, minutes int) pages.Text {
 	switch counted {
 	case users.ByNetwork:
-		return web.Count("login.busy_network", minutes)
+		return pages.Count("login.busy_network", minutes)
 	case users.ByServer:
-		return web.Count("login.busy_server", minutes)
+		return pages.Count("login.busy_server", minutes)
 	case users.ByCode:
-		return web.Count("login.busy_code", minutes)
+		return pages.Count("login.busy_code", minutes)
 	}
-	return web.Count("login.busy_account", minutes)
+	return pages.Count("login.busy_account", minutes)
 }
 
 // minutes returns a wait in minutes for display, at least one.
@@ -170,7 +170,7 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 
 // signedOut shows the sign-out, and offers to sign out the other users of the browser.
 func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, others bool) {
-	v := web.SignedOut{Action: s.views.paths.logout}
+	v := pages.SignedOut{Action: s.views.paths.logout}
 	if others {
 		var err error
 		if v.Step, err = s.forms.seal(w, r, purposeLogout, signOutForm{}); err != nil {
@@ -210,7 +210,7 @@ func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
 	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := p.entry.Recovery(r.Context(), a, to, x.mint)
 	if err != nil {
-		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
+		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: pages.Say("second.wrong_recovery")}, err)
 		return
 	}
 	p.steps.signedIn(w, r, x, step)

@@ -28,7 +28,7 @@ func (m mounts) both(path string, page, form http.HandlerFunc) {
 }
 
 // register registers the pages.
-func (p *pages) register(handle func(string, http.Handler, ...string), console bool) {
+func (p *pageHandlers) register(handle func(string, http.Handler, ...string), console bool) {
 	// The browser's Sec-Fetch-Site header, or Origin without it, lets this server refuse posts from
 	// another site. Every form also contains a sealed step that is bound to the browser (AS-47).
 	// Each of the two is sufficient without the other.
@@ -60,7 +60,7 @@ func (p *pages) register(handle func(string, http.Handler, ...string), console b
 }
 
 // registerSignIn registers the pages for sign-in and consent.
-func (p *pages) registerSignIn(m mounts) {
+func (p *pageHandlers) registerSignIn(m mounts) {
 	// only GET (OAuth 2.1 §3.1, AS-37): a HEAD could issue a code
 	m.handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
 	m.form(p.paths.consent, p.authorize.consent)
@@ -83,7 +83,7 @@ func (p *pages) registerSignIn(m mounts) {
 }
 
 // registerAccount registers the pages of a signed-in user.
-func (p *pages) registerAccount(m mounts) {
+func (p *pageHandlers) registerAccount(m mounts) {
 	m.page(p.paths.account, p.account.page)
 	m.form(p.paths.connections, p.account.connections)
 	m.page(p.paths.prefix+pageHelpers, p.account.helpers)
@@ -99,7 +99,7 @@ func (p *pages) registerAccount(m mounts) {
 }
 
 // registerRemote registers sign-ins from other devices.
-func (p *pages) registerRemote(m mounts) {
+func (p *pageHandlers) registerRemote(m mounts) {
 	remote := m.sameSite.Handler(byMethod(p.remote.wait, p.remote.begin))
 	m.handle(p.paths.remote, remote, http.MethodGet, http.MethodPost) // a HEAD could begin a session
 	m.handle(p.paths.remote+"/state", http.HandlerFunc(p.remote.state), http.MethodGet)
@@ -107,7 +107,7 @@ func (p *pages) registerRemote(m mounts) {
 }
 
 // registerProviders registers sign-ins at providers.
-func (p *pages) registerProviders(m mounts) {
+func (p *pageHandlers) registerProviders(m mounts) {
 	m.form(p.paths.depart, p.provider.depart)
 	m.form(p.paths.disconnect, p.account.disconnect)
 	m.form(p.paths.claim, p.provider.claim)

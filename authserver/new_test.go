@@ -12,8 +12,8 @@ import (
 
 func options(dir string) authserver.Options {
 	return authserver.Options{
-		Issuer: "https://auth.example.com", DataDir: dir,
-		Resources: []authserver.Resource{{URI: "https://auth.example.com/mcp", Name: "Notes", Scopes: []authserver.Scope{
+		Issuer: "https://a.example", DataDir: dir,
+		Resources: []authserver.Resource{{URI: "https://a.example/mcp", Name: "Notes", Scopes: []authserver.Scope{
 			{Name: "read", Description: "read your notes", Default: true},
 			{Name: "write", Description: "change your notes", Implies: []string{"read"}, Dangerous: true},
 		}}},
@@ -59,7 +59,8 @@ func TestNew(t *testing.T) {
 		defer as.Close()
 		w := httptest.NewRecorder()
 		as.Handler().ServeHTTP(w, httptest.NewRequest("GET", o.Issuer+"/.well-known/oauth-authorization-server", nil))
-		if got := w.Body.String(); !strings.Contains(got, `"issuer"`) || strings.Contains(got, "registration_endpoint") ||
+		got := w.Body.String()
+		if !strings.Contains(got, `"issuer"`) || strings.Contains(got, "registration_endpoint") ||
 			strings.Contains(got, `"client_id_metadata_document_supported":true`) {
 			t.Errorf("got %s", got)
 		}
@@ -70,8 +71,10 @@ func TestNew(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	const postgres = "postgres://127.0.0.1:1/none"
 	for want, change := range map[string]func(*authserver.Options){
-		"set DataDir, or SecretKeys":                  func(o *authserver.Options) { o.DataDir = "" },
-		"SecretKeys[0] has 5 bytes, and needs 32":     func(o *authserver.Options) { o.SecretKeys = [][]byte{[]byte("short")} },
+		"set DataDir, or SecretKeys": func(o *authserver.Options) { o.DataDir = "" },
+		"SecretKeys[0] has 5 bytes, and needs 32": func(o *authserver.Options) {
+			o.SecretKeys = [][]byte{[]byte("short")}
+		},
 		"set SecretKeys to the same on every replica": func(o *authserver.Options) { o.Database = postgres },
 		"set DataDir, or Database": func(o *authserver.Options) {
 			o.DataDir, o.SecretKeys = "", [][]byte{make([]byte, 32)}

@@ -7,9 +7,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // noticePages shows the notices about changes of an account (PE-04).
@@ -50,15 +50,15 @@ func (p *noticePages) page(w http.ResponseWriter, r *http.Request) {
 }
 
 // section returns a user's unseen notices.
-func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID string) (v web.Notices, err error) {
+func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID string) (v pages.Notices, err error) {
 	unseen, err := p.notifier.Unseen(r.Context(), userID)
 	if err != nil {
 		return v, refusal.Unavailable(err)
 	}
-	v, form := web.Notices{Action: p.paths.notices}, noticeForm{UserID: userID}
+	v, form := pages.Notices{Action: p.paths.notices}, noticeForm{UserID: userID}
 	for _, n := range unseen {
-		v.Notices = append(v.Notices, web.Notice{
-			What:   web.NoticeText(n.Kind),
+		v.Notices = append(v.Notices, pages.Notice{
+			What:   pages.NoticeText(n.Kind),
 			Name:   notice.Kind(n.Kind).Name(n.Detail),
 			Detail: noticeDetail(n),
 			At:     n.At,
@@ -76,11 +76,11 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 }
 
 // noticeDetail returns the detail of a change.
-func noticeDetail(n storage.Notice) web.Text {
+func noticeDetail(n storage.Notice) pages.Text {
 	if from, ok := notice.Moment(n.Detail); ok && n.Kind == string(notice.RecoverLinkMade) {
-		return web.When(from)
+		return pages.When(from)
 	}
-	return web.Given(n.Detail)
+	return pages.Given(n.Detail)
 }
 
 // act serves POST /account/notices. Both actions need recent authentication: otherwise a thief of a

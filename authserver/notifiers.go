@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // Mailer sends mail to users, at the addresses that the operator has set.

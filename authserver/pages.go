@@ -10,7 +10,7 @@ import (
 )
 
 // pages serves browsers: authorization requests, and the pages and forms of users.
-type pages struct {
+type pageHandlers struct {
 	issuer    string
 	paths     paths
 	web       *spokenPages
@@ -39,8 +39,8 @@ type pages struct {
 // changingAccounts is the number of accounts whose changes are counted.
 const changingAccounts = 10_000
 
-// newPages assembles the flow and its pages.
-func newPages(s *Server) *pages {
+// newPageHandlers assembles the flow and its pages.
+func newPageHandlers(s *Server) *pageHandlers {
 	c := s.cfg
 	browsers := &entry.Browsers{
 		Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Factors: s.ways, Audit: c.Audit, Now: c.Now,
@@ -107,7 +107,7 @@ func newPages(s *Server) *pages {
 		steps:    steps,
 	}
 	steps.clearances = clearances
-	p := &pages{
+	p := &pageHandlers{
 		issuer: c.Issuer,
 		paths:  s.paths,
 		web:    s.errors.web,

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // pausedPages serves the page about a paused application that requests access (EN-02).
@@ -30,7 +30,7 @@ func (s *steps) askPaused(w http.ResponseWriter, r *http.Request, step flow.AskP
 		return
 	}
 	attempt.Showing(r.Context(), "page of a paused application")
-	s.web.For(r).Paused(w, web.Paused{
+	s.web.For(r).Paused(w, pages.Paused{
 		Action: s.views.paths.paused, Step: sealed,
 		Request:  s.views.request(step.Request, policy.Question{}, false),
 		Username: step.Visit.User.Name, Since: step.Request.Paused.At, Device: step.Form.To.Device != "",

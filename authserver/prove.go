@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // provePages asks signed-in users to authenticate again before they change their authentication
@@ -77,7 +77,7 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	after := refusedProof{unknown: unknownPasskey(err)}
-	if after.status, after.problem = proofProblem(w, web.Say("second.wrong"), err); after.status == 0 {
+	if after.status, after.problem = proofProblem(w, pages.Say("second.wrong"), err); after.status == 0 {
 		err = refusal.Protocol(err)
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
@@ -90,13 +90,15 @@ func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Pro
 	attempt.Showing(r.Context(), "page that asks who it is")
 	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
 	paths := p.steps.views.paths
-	v := web.Prove{
+	v := pages.Prove{
 		Action: paths.prove, Step: sealed, Username: step.Username, Problem: after.problem,
 		Password: step.Password && !p.steps.passwords.off, App: step.App,
 		BackURL: paths.destination(entry.Destination{Page: pageAccount}),
 	}
 	if step.Options != nil {
-		v.Passkey = &web.Passkey{Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown}
+		v.Passkey = &pages.Passkey{
+			Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown,
+		}
 	}
 	if err == nil && !v.Password && !v.App && v.Passkey == nil {
 		v.Choices, err = p.steps.reauthChoices(w, r, step)

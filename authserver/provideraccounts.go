@@ -7,9 +7,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // accounts returns the user's accounts at providers, and the providers where they can connect
@@ -17,7 +17,7 @@ import (
 // created the user's account. only reports that one of the accounts is the only method.
 func (p *wayPages) accounts(
 	w http.ResponseWriter, r *http.Request, u storage.User, all []storage.Identity, only bool,
-) (accounts []web.Account, connect []web.Choice, err error) {
+) (accounts []pages.Account, connect []pages.Choice, err error) {
 	connected := map[string]bool{}
 	for _, id := range all {
 		connected[id.Connector] = true
@@ -45,12 +45,12 @@ func (p *wayPages) accounts(
 	return accounts, connect, nil
 }
 
-func (v *views) account(id storage.Identity) web.Account {
+func (v *views) account(id storage.Identity) pages.Account {
 	provider, ok := v.flow.Options.Provider(id.Connector)
 	if !ok { // removed from the configuration
 		provider = delegation.Provider{Name: id.Connector}
 	}
-	return web.Account{
+	return pages.Account{
 		ID: accountID(id), Provider: providerView(provider), Label: id.Label, Gone: !ok, Action: v.paths.disconnect,
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // writeProvider writes the steps of a sign-in at a provider.
@@ -37,7 +37,7 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	case flow.AskConnect:
 		s.askConnect(w, r, step)
 	case flow.Connected:
-		s.web.For(r).Connected(w, web.Connected{
+		s.web.For(r).Connected(w, pages.Connected{
 			Provider: providerView(step.Provider), Resource: resourceParty(step.Resource), Declined: step.Declined,
 		})
 	case flow.BadLink:
@@ -55,16 +55,16 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 	a, question := step.Request, step.Question()
 	s.providerConsent(w, r, beforeProvider{
 		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a, question),
-		view: web.ProviderConsent{
+		view: pages.ProviderConsent{
 			Request:   s.views.request(a, question, step.NothingChosen),
-			EndNotice: web.Told(step.EndNotice),
+			EndNotice: pages.Told(step.EndNotice),
 		},
 	})
 }
 
 // askBeforeReading is askBeforeProvider for a client whose metadata document has not been read.
 func (s *steps) askBeforeReading(w http.ResponseWriter, r *http.Request, u flow.Unread) {
-	v := web.ProviderConsent{Unread: true, EndNotice: web.Told(u.EndNotice)}
+	v := pages.ProviderConsent{Unread: true, EndNotice: pages.Told(u.EndNotice)}
 	v.Client, v.Resource = clientParty(u.Client), resourceParty(u.Resource)
 	s.providerConsent(w, r, beforeProvider{provider: u.Provider, query: u.Query, view: v})
 }
@@ -74,7 +74,7 @@ type beforeProvider struct {
 	provider string
 	query    form.Query
 	approved *flow.Shown // nil: consent follows the sign-in
-	view     web.ProviderConsent
+	view     pages.ProviderConsent
 }
 
 func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d beforeProvider) {
@@ -141,7 +141,7 @@ func (s *steps) askClaim(w http.ResponseWriter, r *http.Request, step flow.AskCl
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.web.For(r).Claim(w, web.Claim{
+	s.web.For(r).Claim(w, pages.Claim{
 		Action: s.views.paths.claim, Step: sealed, Provider: providerView(step.Provider),
 		Label: step.Claim.Label, Subject: step.Claim.Subject, Username: step.Username,
 	})
@@ -157,7 +157,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.web.For(r).Connect(w, web.Connect{
+	s.web.For(r).Connect(w, pages.Connect{
 		Action: s.views.paths.connect + step.Form.Request, Step: sealed,
 		Resource: resourceParty(step.Resource), Provider: providerView(step.Provider),
 		Scopes: step.Request.Scopes, Username: step.Visit.User.Name,
@@ -167,21 +167,21 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 
 // choices returns the providers on a page for a user who is not signed in: links to an
 // authorization request that continues there, or forms that return to it.
-func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destination) ([]web.Choice, error) {
+func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destination) ([]pages.Choice, error) {
 	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
 // reauthChoices returns the choices for authenticating again. The provider is asked to sign the
 // user in again, because its own session in the browser proves nothing (PE-04).
-func (s *steps) reauthChoices(w http.ResponseWriter, r *http.Request, step entry.Prove) ([]web.Choice, error) {
+func (s *steps) reauthChoices(w http.ResponseWriter, r *http.Request, step entry.Prove) ([]pages.Choice, error) {
 	return s.choicesBy(w, r, step.Form.To, flow.ProviderForm{Reauth: step.Reauth})
 }
 
 func (s *steps) choicesBy(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, form flow.ProviderForm,
-) (out []web.Choice, err error) {
+) (out []pages.Choice, err error) {
 	for _, p := range s.views.flow.Options.Providers() {
-		c := web.Choice{Provider: providerView(p)}
+		c := pages.Choice{Provider: providerView(p)}
 		if to.Query != "" {
 			c.URL = s.views.paths.atProvider(to.Query, p.ID)
 		} else {
@@ -199,9 +199,9 @@ func (s *steps) choicesBy(
 // choice returns a form that sends the browser to a provider.
 func (s *steps) choice(
 	w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm,
-) (web.Choice, error) {
+) (pages.Choice, error) {
 	form.Provider = p.ID
 	form.Choose = form.Purpose == delegation.PurposeSignIn && form.Reauth == "" && s.forms.sessions.SignedOut(r)
 	sealed, err := s.forms.seal(w, r, purposeProvider, form)
-	return web.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err
+	return pages.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err
 }

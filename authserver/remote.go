@@ -9,9 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // remotePages signs in browsers from other devices (PE-15).
@@ -145,13 +145,13 @@ func (s *steps) writeRemote(w http.ResponseWriter, r *http.Request, step entry.S
 	case entry.WaitRemote:
 		s.waitRemote(w, r, step)
 	case entry.RemoteOver:
-		s.web.For(r).RemoteOver(w, web.RemoteOver{
+		s.web.For(r).RemoteOver(w, pages.RemoteOver{
 			Denied: step.Why == entry.RemoteDenied, AgainURL: s.views.paths.signIn(step.To),
 		})
 	case entry.AskRemote:
 		s.askRemote(w, r, step)
 	case entry.RemoteDecided:
-		s.web.For(r).RemoteDone(w, web.RemoteDone{
+		s.web.For(r).RemoteDone(w, pages.RemoteDone{
 			Outcome: string(step.Outcome), AccountURL: s.views.paths.account,
 		})
 	case entry.EnterRemoteCode:
@@ -175,7 +175,7 @@ func (s *steps) awaitRemote(w http.ResponseWriter, r *http.Request, a entry.Awai
 func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step entry.WaitRemote) {
 	a, paths := step.Awaited, s.views.paths
 	code, left := device.Show(a.Code), time.Unix(a.Expires, 0).Sub(s.views.flow.Now())
-	v := web.Remote{
+	v := pages.Remote{
 		Code:       code,
 		Number:     step.Number,
 		URL:        s.views.issuer + "/device",
@@ -185,7 +185,7 @@ func (s *steps) waitRemote(w http.ResponseWriter, r *http.Request, step entry.Wa
 		StateURL:   paths.remote + "/state?" + r.URL.RawQuery,
 		ElsewayURL: paths.signIn(a.To),
 	}
-	v.QR, _ = picture(s.views.issuer+"/device?"+paramUserCode+"="+code, web.Say("remote.qr"))
+	v.QR, _ = picture(s.views.issuer+"/device?"+paramUserCode+"="+code, pages.Say("remote.qr"))
 	s.web.For(r).Remote(w, v)
 }
 
@@ -200,7 +200,7 @@ func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step entry.Ask
 		return
 	}
 	paths, asked := s.views.paths, step.Request
-	v := web.RemoteAsk{
+	v := pages.RemoteAsk{
 		Action: paths.remoteDecision, Step: sealed, Code: device.Show(step.Form.Code),
 		Agent: agentText(asked.Agent), Address: asked.Address, Near: s.forms.near(r, asked.Address),
 		Asked: asked.CreatedAt, Username: step.Visit.User.Name,
@@ -208,7 +208,7 @@ func (s *steps) askRemote(w http.ResponseWriter, r *http.Request, step entry.Ask
 	}
 	status := http.StatusOK
 	if step.NoNumber {
-		status, v.Problem = http.StatusBadRequest, web.Say("remote.number_missing")
+		status, v.Problem = http.StatusBadRequest, pages.Say("remote.number_missing")
 	}
 	s.web.For(r).RemoteAsk(w, status, v)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // second serves POST /login/second, the form for a second factor.
@@ -32,7 +32,7 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 		p.steps.signedIn(w, r, x, step)
 		return
 	}
-	after := refusedProof{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
+	after := refusedProof{wrong: pages.Say("second.wrong"), unknown: unknownPasskey(err)}
 	if errors.Is(err, entry.ErrLate) {
 		p.problem(w, r, f.To, after, err) // the user has to begin again
 		return
@@ -88,7 +88,7 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.En
 	}
 	query := "?to=" + url.QueryEscape(sealed)
 	attempt.Showing(r.Context(), "page that asks for a second factor")
-	v := web.EnrolFirst{Demanded: step.To.ACR != ""}
+	v := pages.EnrolFirst{Demanded: step.To.ACR != ""}
 	if step.App {
 		v.AppURL = s.views.paths.prefix + pageApp + query
 	}
@@ -102,7 +102,7 @@ var errNoScript = errors.New("authserver: the browser has not asked for a passke
 
 // proofProblem returns status and text about failed authentication; wrong is the text about a wrong
 // input. The status is 0 for an error that is not the user's.
-func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int, problem web.Text) {
+func proofProblem(w http.ResponseWriter, wrong pages.Text, err error) (status int, problem pages.Text) {
 	var throttled *users.ThrottledError
 	var unknown *ways.UnknownPasskeyError
 	switch {
@@ -112,17 +112,17 @@ func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int,
 	case errors.Is(err, users.ErrWrong):
 		return http.StatusUnauthorized, wrong
 	case errors.Is(err, delegation.ErrHomeProvider):
-		return http.StatusForbidden, web.Told(delegation.ErrHomeProvider.Description)
+		return http.StatusForbidden, pages.Told(delegation.ErrHomeProvider.Description)
 	case errors.Is(err, errNoScript):
-		return http.StatusBadRequest, web.Say("passkey.noscript")
+		return http.StatusBadRequest, pages.Say("passkey.noscript")
 	case errors.As(err, &unknown):
-		return http.StatusUnauthorized, web.Say("passkey.unknown")
+		return http.StatusUnauthorized, pages.Say("passkey.unknown")
 	case errors.Is(err, ways.ErrRefused):
-		return http.StatusUnauthorized, web.Say("passkey.rejected")
+		return http.StatusUnauthorized, pages.Say("passkey.rejected")
 	case errors.Is(err, entry.ErrLate), errors.Is(err, ways.ErrOver):
-		return http.StatusBadRequest, web.Say("second.late")
+		return http.StatusBadRequest, pages.Say("second.late")
 	}
-	return 0, web.Text{}
+	return 0, pages.Text{}
 }
 
 // unknownPasskey returns the unknown passkey that was presented, to report it to the authenticator.
@@ -144,7 +144,7 @@ func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.Second
 		return
 	}
 	can := func(method string) bool { return slices.Contains(step.Possible, method) }
-	v := web.Second{
+	v := pages.Second{
 		Action:   s.views.paths.second,
 		Step:     sealed,
 		Username: step.Username,
@@ -155,7 +155,7 @@ func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.Second
 		Password: can(ways.ByPassword) && !s.passwords.off,
 	}
 	if step.Options != nil {
-		v.Passkey = &web.Passkey{
+		v.Passkey = &pages.Passkey{
 			Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown,
 		}
 	}

@@ -23,10 +23,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/cutting"
 	"github.com/mcp-authd/mcp-authd/internal/keys"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // Server is an authorization server. It is safe for concurrent use.
@@ -40,7 +40,7 @@ type Server struct {
 	notifier   *notice.Notifier
 	ways       *ways.Ways
 	errors     *errorPages
-	pages      *pages
+	pages      *pageHandlers
 	links      *connect.Links
 	clients    *clients.Finder
 	catalog    *catalogue.Catalogue
@@ -104,7 +104,7 @@ func Assemble(ctx context.Context, c Config) (*Server, error) {
 	s.grants = s.newGrants()
 	s.decisions = s.newDecisions()
 	s.devices = s.newDevices()
-	s.pages = newPages(s)
+	s.pages = newPageHandlers(s)
 	if c.Registry != nil {
 		c.Registry.Attach(c.Issuer, s.KnownScopes, s.DefaultScopes, c.TrustedProxies.ClientAddr)
 	}
@@ -125,7 +125,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	pages, err := web.New(web.Config{
+	pages, err := pages.New(pages.Config{
 		ProductName: c.ProductName, Prefix: s.paths.prefix, Branding: c.Branding,
 	})
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // SetupLink creates a one-time link that creates the first administrator. It is valid for an hour,
@@ -47,19 +47,19 @@ func (p *setupPages) setup(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 	case !open:
-		p.forms.errors.misfit(w, r, http.StatusNotFound, web.Error{
-			Title:   web.Say("setup.done"),
-			Message: web.Say("setup.done_message"),
-			Advice:  web.Say("setup.done_advice"), Home: true,
+		p.forms.errors.misfit(w, r, http.StatusNotFound, pages.Error{
+			Title:   pages.Say("setup.done"),
+			Message: pages.Say("setup.done_message"),
+			Advice:  pages.Say("setup.done_advice"), Home: true,
 		})
 	case r.Method == http.MethodPost:
 		p.complete(w, r)
 	default:
-		p.show(w, r, http.StatusOK, web.Setup{})
+		p.show(w, r, http.StatusOK, pages.Setup{})
 	}
 }
 
-func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v web.Setup) {
+func (p *setupPages) show(w http.ResponseWriter, r *http.Request, status int, v pages.Setup) {
 	step, err := p.forms.seal(w, r, purposeSetup, entry.Destination{})
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
@@ -77,7 +77,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 	name := form.Get("username")
 	u, err := p.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
 	if err == nil {
-		p.web.For(r).SetupDone(w, web.SetupDone{
+		p.web.For(r).SetupDone(w, pages.SetupDone{
 			Username: u.Name, Issuer: p.issuer, Passkeys: p.passkeys, Second: p.second, Console: p.console,
 		})
 		return
@@ -87,7 +87,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, refusal.Unavailable(err))
 		return
 	}
-	p.show(w, r, status, web.Setup{Username: name, Problem: problem, Token: form.Get("token")})
+	p.show(w, r, status, pages.Setup{Username: name, Problem: problem, Token: form.Get("token")})
 }
 
 // check serves POST /setup/check. The setup page calls it to check whether the token of its link is
@@ -116,20 +116,20 @@ func setupStatus(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-func setupProblem(err error) (web.Text, int) {
+func setupProblem(err error) (pages.Text, int) {
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrExpired):
-		return web.Say("setup.bad_link"),
+		return pages.Say("setup.bad_link"),
 			http.StatusForbidden
 	case errors.Is(err, users.ErrExists), errors.Is(err, storage.ErrExists):
-		return web.Say("setup.exists"), http.StatusConflict
+		return pages.Say("setup.exists"), http.StatusConflict
 	case errors.Is(err, users.ErrName):
-		return web.Say("setup.bad_name"), http.StatusBadRequest
+		return pages.Say("setup.bad_name"), http.StatusBadRequest
 	case errors.Is(err, users.ErrPassword):
-		return web.Say("setup.short_password"), http.StatusBadRequest
+		return pages.Say("setup.short_password"), http.StatusBadRequest
 	case errors.Is(err, users.ErrCommon):
-		return web.Say("setup.common_password"),
+		return pages.Say("setup.common_password"),
 			http.StatusBadRequest
 	}
-	return web.Text{}, 0
+	return pages.Text{}, 0
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // steps writes the steps of the flow.
@@ -129,17 +129,17 @@ type refusedProof struct {
 	status  int
 	name    string // as typed
 	unknown string // the passkey that is unknown here
-	problem web.Text
-	wrong   web.Text // the problem if the input is wrong
+	problem pages.Text
+	wrong   pages.Text // the problem if the input is wrong
 }
 
 func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, after refusedProof) {
 	sealed, err := s.forms.seal(w, r, purposeLogin, step.To)
-	var choices []web.Choice
+	var choices []pages.Choice
 	if err == nil {
 		choices, err = s.choices(w, r, step.To)
 	}
-	var passkeys []web.Passkey
+	var passkeys []pages.Passkey
 	if err == nil {
 		passkeys, err = s.passkeys(w, r, step.To, after.unknown)
 	}
@@ -166,7 +166,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 // same for every name (PE-08).
 func (s *steps) passkeys(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, unknown string,
-) (out []web.Passkey, err error) {
+) (out []pages.Passkey, err error) {
 	browser := s.forms.sessions.Browser(w, r)
 	for i, rpID := range s.ways.SignInAt(r.Context()) {
 		begun, err := s.ways.BeginSignIn(r.Context(), browser, ways.Ask{Purpose: ways.SignIn, RPID: rpID})
@@ -177,7 +177,7 @@ func (s *steps) passkeys(
 		if err != nil {
 			return nil, err
 		}
-		form := web.Passkey{
+		form := pages.Passkey{
 			Action: s.views.paths.passkey, Step: sealed, Options: string(begun.Options), Unknown: unknown,
 		}
 		if i > 0 {
@@ -199,7 +199,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		return
 	}
 	attempt.Showing(r.Context(), "consent page")
-	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
+	s.web.For(r).Consent(w, http.StatusOK, pages.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
 		Username: v.User.Name, AnotherURL: s.views.paths.request(a.Query.Choosing()),
 	})
@@ -213,8 +213,8 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 		return
 	}
 	target := to.ResponseURL(s.views.issuer, flow.ErrorResponse(e))
-	s.web.For(r).Stopped(w, pageStatus(e), web.Stopped{
-		Message: web.Told(e.Description), Code: string(e.Code),
+	s.web.For(r).Stopped(w, pageStatus(e), pages.Stopped{
+		Message: pages.Told(e.Description), Code: string(e.Code),
 		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: isCustomScheme(target),
 		RequestID:            requestID(r),
@@ -230,7 +230,7 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 	attempt.Sending(r.Context(), to.RedirectURI, response)
 	target := to.ResponseURL(s.views.issuer, response)
 	if host := redirectHost(to.RedirectURI); strings.HasSuffix(host, ":") && isDocument(r) {
-		s.web.For(r).Handoff(w, web.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
+		s.web.For(r).Handoff(w, pages.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
 		return
 	}
 	redirect(w, target)
@@ -240,18 +240,18 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
 	attempt.Sending(r.Context(), step.To.RedirectURI, step.Response)
 	target := step.To.ResponseURL(s.views.issuer, step.Response)
-	v := web.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
-	v.QR, _ = picture(target, web.Say("answer.qr_label")) // no picture if the address is too long
+	v := pages.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
+	v.QR, _ = picture(target, pages.Say("answer.qr_label")) // no picture if the address is too long
 	s.web.For(r).Answer(w, v)
 }
 
 // picture returns the QR code of an address.
-func picture(of string, label web.Text) (web.QR, error) {
+func picture(of string, label pages.Text) (pages.QR, error) {
 	path, size, err := qr.Path(of)
 	if err != nil {
-		return web.QR{}, err
+		return pages.QR{}, err
 	}
-	return web.QR{Path: path, Size: size, Label: label}, nil
+	return pages.QR{Path: path, Size: size, Label: label}, nil
 }
 
 // redirect redirects the browser to an address that is a secret.

@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // views converts records into the content of pages.
@@ -29,8 +29,8 @@ type views struct {
 	noOtherDevice bool
 }
 
-func (v *views) login(step entry.Login) web.Login {
-	out := web.Login{Action: v.paths.login, EndNotice: web.Told(step.EndNotice)}
+func (v *views) login(step entry.Login) pages.Login {
+	out := pages.Login{Action: v.paths.login, EndNotice: pages.Told(step.EndNotice)}
 	if v.mail {
 		out.ForgottenURL = v.paths.forgotten
 	}
@@ -41,8 +41,8 @@ func (v *views) login(step entry.Login) web.Login {
 }
 
 // request returns the content about an application's request.
-func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) web.Request {
-	return web.Request{
+func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) pages.Request {
+	return pages.Request{
 		Client: clientParty(a.Client), SelfRegistered: !v.clients.Vouched(a.Client),
 		// AS-71: the host is always shown
 		RedirectHost: redirectHost(a.RedirectURI), RedirectIsLoopback: oauth.IsLoopbackRedirect(a.RedirectURI),
@@ -53,10 +53,10 @@ func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) w
 }
 
 // failed returns the page about a failed sign-in at a provider, with err as the reason.
-func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web.Failed {
+func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) pages.Failed {
 	e := oauth.AsError(err)
-	out := web.Failed{
-		Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID(r),
+	out := pages.Failed{
+		Message: pages.Told(e.Description), Code: string(e.Code), RequestID: requestID(r),
 		Provider: providerView(step.Provider), RetryURL: v.paths.home,
 		Fault: faultOf(e), Came: step.Came, Expected: step.Expected,
 	}
@@ -77,24 +77,24 @@ func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web
 
 // faultOf distinguishes errors of the provider, and of its registration here, from errors of the
 // user. Users should not retry if that cannot help.
-func faultOf(e *oauth.Error) web.Fault {
+func faultOf(e *oauth.Error) pages.Fault {
 	switch e.Code {
 	case oauth.TemporarilyUnavailable:
-		return web.FaultProvider
+		return pages.FaultProvider
 	case oauth.ServerError:
-		return web.FaultSetup
+		return pages.FaultSetup
 	}
-	return web.FaultPerson
+	return pages.FaultPerson
 }
 
 // clientParty returns the content about a client. Only the host of its metadata document is
 // verified; everything else is the client's claim.
-func clientParty(c storage.Client) web.Party {
-	return web.Party{Name: c.Name, URL: c.ID, Host: flow.DocumentHost(c)}
+func clientParty(c storage.Client) pages.Party {
+	return pages.Party{Name: c.Name, URL: c.ID, Host: flow.DocumentHost(c)}
 }
 
-func resourceParty(r storage.Resource) web.Party {
-	p := web.Party{Name: r.Name, URL: r.URI}
+func resourceParty(r storage.Resource) pages.Party {
+	p := pages.Party{Name: r.Name, URL: r.URI}
 	if u, err := url.Parse(r.URI); err == nil {
 		p.Host = u.Host
 	}
@@ -103,13 +103,13 @@ func resourceParty(r storage.Resource) web.Party {
 
 // permissions returns the scopes of a question for a page: those that are allowed already, and
 // those to decide about.
-func permissions(q policy.Question) (out web.Permissions) {
+func permissions(q policy.Question) (out pages.Permissions) {
 	open, preselected := q.Open(), q.Preselected()
 	read, some := q.ReadOnly()
 	dangerous := policy.Dangerous(q.Resource, q.Asked)
 	out.Choice, out.ReadOnly = q.Optional(), some
 	for _, t := range q.Resource.Scopes {
-		s := web.Scope{
+		s := pages.Scope{
 			Name:        t.Name,
 			Description: t.Description,
 			Fixed:       !open.Has(t.Name),
@@ -143,6 +143,6 @@ func isCustomScheme(target string) bool {
 	return !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://")
 }
 
-func providerView(p delegation.Provider) web.Provider {
-	return web.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
+func providerView(p delegation.Provider) pages.Provider {
+	return pages.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
 }

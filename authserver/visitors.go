@@ -5,9 +5,9 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // pageConsole is the path of the console below the issuer.
@@ -24,7 +24,7 @@ type Visitors struct {
 }
 
 // Pages returns the pages of this server.
-func (v *Visitors) Pages() *web.Pages { return v.steps.web.pages }
+func (v *Visitors) Pages() *pages.Pages { return v.steps.web.pages }
 
 // Path returns the URL path of a page.
 func (v *Visitors) Path(page string) string { return v.steps.views.paths.prefix + page }
@@ -74,9 +74,9 @@ func (v *Visitors) Unseal(w http.ResponseWriter, r *http.Request, purpose, seale
 }
 
 // SignOut returns the form that signs a user out.
-func (v *Visitors) SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (web.AccountForm, error) {
+func (v *Visitors) SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (pages.AccountForm, error) {
 	step, err := v.forms.signOut(w, r, u, entry.Destination{})
-	return web.AccountForm{Action: v.steps.views.paths.logout, Step: step}, err
+	return pages.AccountForm{Action: v.steps.views.paths.logout, Step: step}, err
 }
 
 // Fail shows the error page. It shows only the text of a protocol error; other errors are only

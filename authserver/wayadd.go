@@ -9,9 +9,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // passkey serves GET /account/passkey.
@@ -41,8 +41,8 @@ func (p *wayPages) showPasskey(
 		p.failed(w, r, err)
 		return
 	}
-	p.steps.web.For(r).AddPasskey(w, after.status, web.AddPasskey{
-		Passkey: web.Passkey{Action: p.path(pagePasskey), Step: sealed, Options: string(begun.Options)},
+	p.steps.web.For(r).AddPasskey(w, after.status, pages.AddPasskey{
+		Passkey: pages.Passkey{Action: p.path(pagePasskey), Step: sealed, Options: string(begun.Options)},
 		Name:    after.name, Problem: after.problem, BackURL: p.atWays(),
 	})
 }
@@ -92,15 +92,15 @@ func (p *wayPages) app(w http.ResponseWriter, r *http.Request) {
 
 func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayForm, after refusedProof) {
 	sealed, err := p.forms.seal(w, r, purposeAppAdd, f)
-	var code web.QR
+	var code pages.QR
 	if err == nil {
-		code, err = picture(f.URI, web.Say("addapp.picture"))
+		code, err = picture(f.URI, pages.Say("addapp.picture"))
 	}
 	if err != nil {
 		p.failed(w, r, err)
 		return
 	}
-	p.steps.web.For(r).AddApp(w, after.status, web.AddApp{
+	p.steps.web.For(r).AddApp(w, after.status, pages.AddApp{
 		Action: p.path(pageApp), Step: sealed, QR: code, Secret: fours(f.Secret),
 		Name: after.name, Problem: after.problem, BackURL: p.atWays(),
 	})
@@ -153,7 +153,7 @@ func (p *wayPages) added(
 		redirect(w, p.atWays())
 		return
 	}
-	p.steps.web.For(r).WayAdded(w, web.WayAdded{
+	p.steps.web.For(r).WayAdded(w, pages.WayAdded{
 		Name: way.Name, RecoveryURL: p.path(pageRecovery), BackURL: p.atWays(),
 	})
 }

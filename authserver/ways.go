@@ -7,10 +7,10 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // Pages about authentication methods, below the path of the issuer.
@@ -84,12 +84,12 @@ func (p *wayPages) atWays() string { return p.path(pageAccount) + "#ways" }
 // section returns the content about a user's authentication methods.
 func (p *wayPages) section(
 	w http.ResponseWriter, r *http.Request, u storage.User, identities []storage.Identity,
-) (v web.Ways, err error) {
+) (v pages.Ways, err error) {
 	has, err := p.enrol.Enrolled(r.Context(), u.ID)
 	if err != nil {
 		return v, err
 	}
-	v = web.Ways{
+	v = pages.Ways{
 		Action: p.path(pageWays), Recovery: has.Factors.RecoveryCodes, Refused: refusedPasskeys(p.enrol.Ways.Site()),
 		PasskeyURL: p.path(pagePasskey), AppURL: p.path(pageApp), RecoveryURL: p.path(pageRecovery),
 	}
@@ -112,7 +112,7 @@ func (p *wayPages) section(
 		v.List = append(v.List, wayView(way, sealed))
 	}
 	if has.Factors.Password && !p.steps.passwords.off {
-		v.Password = &web.PasswordWay{URL: p.path(pagePassword)}
+		v.Password = &pages.PasswordWay{URL: p.path(pagePassword)}
 		v.Password.Step, err = p.forms.seal(w, r, purposeWay, entry.WayForm{UserID: u.ID, Way: entry.PasswordWay})
 	}
 	if err == nil && v.Recovery > 0 && has.Factors.Alone() > 0 {
@@ -121,8 +121,8 @@ func (p *wayPages) section(
 	return v, err
 }
 
-func wayView(way ways.Listed, sealed string) web.Way {
-	v := web.Way{
+func wayView(way ways.Listed, sealed string) pages.Way {
+	v := pages.Way{
 		ID: way.ID, Name: way.Name, Step: sealed, App: way.Kind == storage.App,
 		Added: way.CreatedAt, Used: way.LastUsedAt,
 	}
@@ -133,16 +133,16 @@ func wayView(way ways.Listed, sealed string) web.Way {
 }
 
 // refusedPasskeys returns the reason why passkeys do not work here (PE-01), or no text.
-func refusedPasskeys(s ways.Site) web.Text {
+func refusedPasskeys(s ways.Site) pages.Text {
 	switch s.Missing {
 	case ways.NoHostName:
-		return web.Say("ways.passkeys_address")
+		return pages.Say("ways.passkeys_address")
 	case ways.PlainHTTP:
-		return web.Say("ways.passkeys_plain")
+		return pages.Say("ways.passkeys_plain")
 	case ways.NoDomain:
-		return web.Say("ways.passkeys_name")
+		return pages.Say("ways.passkeys_name")
 	}
-	return web.Text{}
+	return pages.Text{}
 }
 
 // recovery serves GET /account/recovery.
@@ -160,7 +160,7 @@ func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, err)
 		return
 	}
-	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
+	p.steps.web.For(r).RecoveryCodes(w, pages.RecoveryCodes{
 		Action: p.path(pageRecovery), Step: sealed, Left: has.Factors.RecoveryCodes, BackURL: p.atWays(),
 		Second: p.enrol.Ways.CodeIsSecond(v.User, has.Factors),
 	})
@@ -177,7 +177,7 @@ func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
 		p.failed(w, r, err)
 		return
 	}
-	p.steps.web.For(r).RecoveryCodes(w, web.RecoveryCodes{
+	p.steps.web.For(r).RecoveryCodes(w, pages.RecoveryCodes{
 		Codes: codes, Title: p.steps.views.issuer + " · " + f.by.User.Name, BackURL: p.atWays(),
 	})
 }
@@ -199,7 +199,7 @@ func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storag
 		p.failed(w, r, err)
 		return
 	}
-	p.steps.web.For(r).NewPassword(w, after.status, web.NewPassword{
+	p.steps.web.For(r).NewPassword(w, after.status, pages.NewPassword{
 		Action: p.path(pagePassword), Step: sealed, Username: u.Name, Problem: after.problem,
 		BackURL: p.atWays(),
 	})
@@ -252,26 +252,26 @@ func (p *wayPages) failed(w http.ResponseWriter, r *http.Request, err error) {
 
 // wayProblem returns status and text about a method that could not be added; the status is 0 for an
 // error that is not the user's.
-func wayProblem(err error) (int, web.Text) {
+func wayProblem(err error) (int, pages.Text) {
 	switch {
 	case errors.Is(err, errNoScript):
-		return http.StatusBadRequest, web.Say("passkey.noscript")
+		return http.StatusBadRequest, pages.Say("passkey.noscript")
 	case errors.Is(err, ways.ErrName):
-		return http.StatusBadRequest, web.Say("ways.unnamed")
+		return http.StatusBadRequest, pages.Say("ways.unnamed")
 	case errors.Is(err, ways.ErrRefused):
-		return http.StatusBadRequest, web.Say("passkey.rejected")
+		return http.StatusBadRequest, pages.Say("passkey.rejected")
 	case errors.Is(err, ways.ErrOver):
-		return http.StatusBadRequest, web.Say("second.late")
+		return http.StatusBadRequest, pages.Say("second.late")
 	case errors.Is(err, ways.ErrCode):
-		return http.StatusBadRequest, web.Say("addapp.wrong")
+		return http.StatusBadRequest, pages.Say("addapp.wrong")
 	case errors.Is(err, ways.ErrKnown):
-		return http.StatusConflict, web.Say("passkey.already")
+		return http.StatusConflict, pages.Say("passkey.already")
 	case errors.Is(err, storage.ErrFull):
-		return http.StatusConflict, web.Say("ways.full")
+		return http.StatusConflict, pages.Say("ways.full")
 	case errors.Is(err, users.ErrPassword):
-		return http.StatusBadRequest, web.Say("newpassword.short")
+		return http.StatusBadRequest, pages.Say("newpassword.short")
 	case errors.Is(err, users.ErrCommon):
-		return http.StatusBadRequest, web.Say("newpassword.common")
+		return http.StatusBadRequest, pages.Say("newpassword.common")
 	}
-	return 0, web.Text{}
+	return 0, pages.Text{}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 func newAttemptBundle(s std) *cobra.Command {
@@ -44,7 +44,7 @@ func writeBundle(s std, dir string, b attempt.Bundle) error {
 		return err
 	}
 	var page bytes.Buffer
-	if err := b.Page(&page, web.StyleSheet()); err != nil {
+	if err := b.Page(&page, pages.StyleSheet()); err != nil {
 		return err
 	}
 	name := filepath.Join(dir, "attempt-"+b.Reference)

@@ -41,7 +41,7 @@ func (y *confirmation) ask(s std, consequence string) error {
 
 // liveGrants returns the grants that have not ended. Empty names match any.
 func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string) ([]storage.Grant, error) {
-	all, err := pages(func(after string) ([]storage.Grant, string, error) {
+	all, err := whole(func(after string) ([]storage.Grant, string, error) {
 		page, err := a.store.ListGrants(ctx, userID, clientID, after, pageSize)
 		if len(page) > 0 {
 			after = page[len(page)-1].ID

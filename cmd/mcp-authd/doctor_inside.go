@@ -17,8 +17,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // files checks the permissions of secret files.
@@ -183,7 +183,7 @@ func (d *doctor) database(ctx context.Context) {
 		return
 	}
 	a.store = store
-	if err := store.Ready(ctx); errors.Is(err, migrations.ErrNewer) {
+	if err := store.Ready(ctx); errors.Is(err, migration.ErrNewer) {
 		d.fail("database", "", "%s", oneLine(err))
 		return
 	}

@@ -117,7 +117,7 @@ func (d *doctor) operated(ctx context.Context) (resources []string, err error) {
 		return nil, err
 	}
 	if d.current {
-		stored, err := pages(func(after string) ([]storage.Client, string, error) {
+		stored, err := whole(func(after string) ([]storage.Client, string, error) {
 			page, err := a.store.ListClients(ctx, after, pageSize)
 			if len(page) > 0 {
 				after = page[len(page)-1].ID

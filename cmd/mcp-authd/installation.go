@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/keys"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // migrating is a store with migrations, as both backends are.
@@ -23,7 +23,7 @@ type migrating interface {
 	storage.Store
 	Migrate(ctx context.Context) error
 	MigrateNow(ctx context.Context) error
-	MigrationStatus(ctx context.Context) ([]migrations.Status, error)
+	MigrationStatus(ctx context.Context) ([]migration.Status, error)
 }
 
 // open loads the configuration and opens the existing installation.

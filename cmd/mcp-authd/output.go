@@ -62,8 +62,8 @@ func (a *app) byOperator(c *cobra.Command) {
 
 const pageSize = 500
 
-// pages reads a whole list, page by page.
-func pages[T any](next func(after string) (page []T, last string, err error)) ([]T, error) {
+// whole reads a whole list, page by page.
+func whole[T any](next func(after string) (page []T, last string, err error)) ([]T, error) {
 	var all []T
 	for after := ""; ; {
 		page, last, err := next(after)

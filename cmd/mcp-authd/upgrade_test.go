@@ -13,9 +13,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // earlier is a server of an earlier version. It signs users in and rotates their tokens with the
@@ -40,7 +40,7 @@ func startEarlier(t *testing.T, path string, steps int) *earlier {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	e := &earlier{t: t, db: db, stop: stop}
-	all, err := migrations.Steps(migrations.SQLite)
+	all, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}

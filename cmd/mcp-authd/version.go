@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // build describes this binary.
@@ -48,7 +48,7 @@ func newVersionCommand(s std) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  mcp-authd version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := version()
-			steps, err := migrations.Steps(migrations.SQLite) // the same number for PostgreSQL
+			steps, err := migration.Steps(migration.SQLite) // the same number for PostgreSQL
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,9 @@ var rules = []struct {
 		{path: "internal/storage", ours: []string{"oauth", "internal/storage/sqlite"}},
 		{
 			path: "internal/storage/sqlite",
-			ours: []string{"internal/storage", "internal/storage/postgres", "migrations", "internal/secrets"},
+			ours: []string{
+				"internal/storage", "internal/storage/postgres", "internal/storage/migration", "internal/secrets",
+			},
 		},
 		{path: "dcr", ours: []string{"oauth", "metadata"}},
 		{path: "authserver", ours: []string{"cmd/mcp-authd", "internal/users", "metadata"}},
@@ -80,6 +82,10 @@ var rules = []struct {
 		{path: "dcr", reaches: []string{modulePath + "/authserver", modulePath + "/thirdparty"}},
 		{path: "thirdparty", reaches: []string{modulePath + "/thirdparty"}},
 	}}, 3},
+	{"the public packages are those of the design", publicPackages, module{packages: []pkg{
+		{path: "oauth"}, {path: "audit"}, {path: "audit/verify"}, {path: "internal/audit"}, {path: "cmd/mcp-authd"},
+		{path: "mcpresource/internal/issuer"}, {path: "session"},
+	}}, 2},
 	{"only New of authserver assembles a server", embeddedAlone, module{files: []file{
 		source("authserver/embed.go", `package authserver
 			import "github.com/mcp-authd/mcp-authd/dcr"`),

@@ -10,13 +10,15 @@ import (
 // longest matching tree applies. Data flows one way, from the HTTP edge to the protocol to the
 // store, and imports go the same way.
 var mayImport = map[string][]string{
-	"oauth":            {},
-	"web":              {"web/text", "internal/label"},
-	"web/text":         {},
-	"migrations":       {},
-	"internal/storage": {"oauth"},
-	"metadata":         {"oauth", "internal/cors"},
-	"internal/audit":   {"internal/storage", "internal/secrets"},
+	"oauth":                      {},
+	"web":                        {},
+	"internal/pages":             {"web", "internal/text", "internal/label"},
+	"internal/text":              {"web"},
+	"internal/storage/migration": {"migrations"},
+	"migrations":                 {},
+	"internal/storage":           {"oauth"},
+	"metadata":                   {"oauth", "internal/cors"},
+	"internal/audit":             {"internal/storage", "internal/secrets"},
 	// verifies the audit log, and needs nothing from the server
 	"audit/verify":                {},
 	"internal/secevent":           {"internal/audit", "internal/bounded"},
@@ -26,29 +28,29 @@ var mayImport = map[string][]string{
 	"internal/keys":               {"oauth", "internal/storage", "internal/audit", "internal"},
 
 	"internal/storage/sqlite": {
-		"oauth", "internal/storage", "internal/storage/internal/column", "migrations", "internal",
+		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/migration", "internal",
 	},
 	"internal/storage/postgres": {
-		"oauth", "internal/storage", "internal/storage/internal/column", "migrations", "internal",
+		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/migration", "internal",
 	},
 	"internal/storage/storagetest":     {"oauth", "internal/storage", "internal"},
 	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier"},
 	"internal/storage/timed":           {"oauth", "internal/storage"},
 
 	"internal/attempt": {
-		"oauth", "internal/storage", "web/text", "internal/bounded", "internal/label", "internal/network",
+		"oauth", "internal/storage", "internal/text", "internal/bounded", "internal/label", "internal/network",
 		"internal/reference",
 	},
 
 	"authserver": {
 		"dcr", "internal/storage/sqlite", "internal/storage/postgres", "oauth", "internal/delegation",
 		"internal/storage", "internal/policy", "internal/keys", "authserver/internal/session", "internal/audit",
-		"internal/trust", "web", "web/text", "metadata", "internal/secevent", "internal", "internal/attempt",
-		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
-		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/decisions",
-		"authserver/internal/clearance", "authserver/internal/device", "authserver/internal/entry",
-		"authserver/internal/flow", "authserver/internal/form", "authserver/internal/grant",
-		"authserver/internal/refusal", "authserver/internal/shell",
+		"internal/trust", "internal/pages", "internal/text", "metadata", "internal/secevent", "internal",
+		"internal/attempt", "authserver/internal/account", "authserver/internal/binding",
+		"authserver/internal/catalogue", "authserver/internal/clients", "authserver/internal/connect",
+		"authserver/internal/decisions", "authserver/internal/clearance", "authserver/internal/device",
+		"authserver/internal/entry", "authserver/internal/flow", "authserver/internal/form",
+		"authserver/internal/grant", "authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/account": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/label", "internal/notice",
@@ -145,8 +147,8 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"internal/attempt", "oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
 		"metadata", "internal/delegation", "authserver", "dcr", "thirdparty", "internal/secevent", "internal/trust",
-		"mcpresource", "web/text", "internal", "internal/storage/timed", "internal/admin/adminmcp",
-		"internal/admin/console", "migrations",
+		"mcpresource", "internal/text", "internal", "internal/storage/timed", "internal/admin/adminmcp",
+		"internal/admin/console", "internal/storage/migration",
 	},
 	"internal/auditformat": {"internal/audit", "audit/verify", "internal/label"},
 	"internal/auditsink": {
@@ -161,7 +163,7 @@ var mayImport = map[string][]string{
 	"internal/discovery": {"oauth", "metadata", "internal/foreign", "internal/mcp"},
 	"internal/config": {
 		"internal/attempt", "oauth", "internal/storage", "internal/policy", "metadata", "authserver", "dcr",
-		"thirdparty", "internal/trust", "web", "internal",
+		"thirdparty", "internal/trust", "internal/pages", "internal",
 	},
 	"internal/secrets": {},
 	// administrative operations without a wire format; its front ends are sub-packages
@@ -185,18 +187,18 @@ var mayImport = map[string][]string{
 	},
 	"internal/admin/console": {
 		"internal/attempt", "oauth", "internal/storage", "internal/admin", "internal/label", "internal/secrets",
-		"web",
+		"internal/pages",
 	},
 	"internal/users": {
 		"oauth", "internal/storage", "internal/audit", "internal/bounded", "internal/identifier", "internal/mail",
-		"internal/network", "internal/notice", "internal/secrets", "internal/span", "web/text",
+		"internal/network", "internal/notice", "internal/secrets", "internal/span", "internal/text",
 	},
 	"internal/mail":     {},
 	"internal/transmit": {"internal/storage", "internal/audit", "internal/secevent", "internal/safehttp"},
 	"internal/safehttp": {"internal/span"},
 	"internal/notice": {
-		"internal/storage", "internal/audit", "web/text", "internal/label", "internal/mail", "internal/safehttp",
-		"internal/secrets",
+		"internal/storage", "internal/audit", "internal/text", "internal/label", "internal/mail",
+		"internal/safehttp", "internal/secrets",
 	},
 	"internal/ways": {
 		"oauth", "internal/storage", "internal/audit", "internal/label", "internal/users", "internal/secrets",
@@ -274,7 +276,7 @@ func importTable(m module) (bad []string) {
 // may import all other packages of internal/.
 var rooms = []string{
 	"internal/attempt", "internal/audit", "internal/delegation", "internal/keys", "internal/policy",
-	"internal/secevent", "internal/storage", "internal/trust",
+	"internal/pages", "internal/secevent", "internal/storage", "internal/text", "internal/trust",
 }
 
 // anyInternal reports whether row may import all of internal but the rooms, and i is one of these.
@@ -303,6 +305,22 @@ func testkitInTests(m module) (bad []string) {
 			if within(i, testkit) && !anyWithin(p.path, []string{testkit, "test", "bench"}) {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
+		}
+	}
+	return bad
+}
+
+// public lists the packages that programs of others may import.
+var public = []string{
+	"audit/verify", "authserver", "dcr", "mcpclient", "mcpresource", "mcpresource/gosdk", "mcpresource/otelmcp",
+	"mcpresource/postgres", "mcpresource/sqlite", "mcpserver", "metadata", "migrations", "oauth", "thirdparty", "web",
+}
+
+// publicPackages checks that every other package is internal.
+func publicPackages(m module) (bad []string) {
+	for _, p := range m.packages {
+		if p.path != "" && !isInternal(p.path) && !anyWithin(p.path, programs) && !slices.Contains(public, p.path) {
+			bad = append(bad, p.path+" is public")
 		}
 	}
 	return bad
@@ -457,7 +475,10 @@ func bytesAlone(m module) (bad []string) {
 
 // standardOnly checks that the vocabulary, the contracts and the pages need no library.
 func standardOnly(m module) (bad []string) {
-	plain := []string{"oauth", "metadata", "internal/storage", "internal/policy", "internal/audit", "web", "migrations"}
+	plain := []string{
+		"oauth", "metadata", "internal/storage", "internal/policy", "internal/audit", "internal/pages",
+		"internal/storage/migration", "web", "migrations",
+	}
 	for _, p := range m.packages {
 		if slices.Contains(plain, p.path) && len(p.foreign) > 0 {
 			bad = append(bad, fmt.Sprintf("%s imports %s", p.path, strings.Join(p.foreign, ", ")))
@@ -503,7 +524,7 @@ var owners = map[string][]string{
 	"github.com/dgrijalva/jwt-go":  {},
 	"github.com/golang-jwt":        {},
 	"github.com/mattn/go-sqlite3":  {}, // needs cgo
-	"golang.org/x/text":            {"web/text"},
+	"golang.org/x/text":            {"internal/text"},
 	"golang.org/x/mod":             {"audit/verify", "internal/auditlog"},
 	"github.com/prometheus":        {"internal/metrics"},
 	// others start spans with internal/span

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 const (
@@ -61,11 +61,11 @@ func (s *Server) present(ctx context.Context, sites []authserver.Site, peerAddre
 
 // lastStep returns the last step of the schema that this program knows.
 func lastStep(postgres bool) int {
-	engine := migrations.SQLite
+	engine := migration.SQLite
 	if postgres {
-		engine = migrations.Postgres
+		engine = migration.Postgres
 	}
-	steps, err := migrations.Steps(engine)
+	steps, err := migration.Steps(engine)
 	if err != nil {
 		return 0 // opening the store has failed then
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // vocabulary lists texts that can be published unchanged: well-known names of clients and of the

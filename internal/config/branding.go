@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // Branding configures the look and the texts of the pages.
@@ -28,23 +28,23 @@ type Accent struct {
 
 // Pages returns the branding for the pages. It reads the files now, so that later changes of them
 // do not affect a running server.
-func (b Branding) Pages() (web.Branding, error) {
-	out := web.Branding{AccentLight: b.Accent.Light, AccentDark: b.Accent.Dark}
+func (b Branding) Pages() (pages.Branding, error) {
+	out := pages.Branding{AccentLight: b.Accent.Light, AccentDark: b.Accent.Dark}
 	if b.Logo != "" {
 		info, err := os.Stat(b.Logo)
 		switch {
 		case err != nil:
-			return out, fmt.Errorf("%w: %w", web.ErrLogo, err)
-		case info.Size() > web.MaxLogo || !info.Mode().IsRegular():
-			return out, fmt.Errorf("%w: %s is not a file of at most %d bytes", web.ErrLogo, b.Logo, web.MaxLogo)
+			return out, fmt.Errorf("%w: %w", pages.ErrLogo, err)
+		case info.Size() > pages.MaxLogo || !info.Mode().IsRegular():
+			return out, fmt.Errorf("%w: %s is not a file of at most %d bytes", pages.ErrLogo, b.Logo, pages.MaxLogo)
 		}
 		if out.Logo, err = os.ReadFile(b.Logo); err != nil {
-			return out, fmt.Errorf("%w: %w", web.ErrLogo, err)
+			return out, fmt.Errorf("%w: %w", pages.ErrLogo, err)
 		}
 	}
 	if b.Texts != "" {
 		if info, err := os.Stat(b.Texts); err != nil || !info.IsDir() {
-			return out, fmt.Errorf("%w: %s is not a directory", web.ErrTexts, b.Texts)
+			return out, fmt.Errorf("%w: %s is not a directory", pages.ErrTexts, b.Texts)
 		}
 		out.Texts = os.DirFS(b.Texts)
 	}
@@ -53,7 +53,7 @@ func (b Branding) Pages() (web.Branding, error) {
 
 func (c *Config) validateBranding(add func(string, string, ...any)) {
 	_, err := c.Branding.Pages()
-	for _, part := range []error{web.ErrLogo, web.ErrAccentLight, web.ErrAccentDark, web.ErrTexts} {
+	for _, part := range []error{pages.ErrLogo, pages.ErrAccentLight, pages.ErrAccentDark, pages.ErrTexts} {
 		for _, found := range causes(err) {
 			if errors.Is(found, part) {
 				add("branding."+part.Error(), "%s", strings.TrimPrefix(found.Error(), part.Error()+": "))
@@ -76,5 +76,5 @@ func causes(err error) []error {
 }
 
 func isPart(err error) bool {
-	return err == web.ErrLogo || err == web.ErrAccentLight || err == web.ErrAccentDark || err == web.ErrTexts
+	return err == pages.ErrLogo || err == pages.ErrAccentLight || err == pages.ErrAccentDark || err == pages.ErrTexts
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // Kind is a kind of change. It is stored and sent, so a name must never get another meaning.

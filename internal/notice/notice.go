@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // Store is the part of a store that this package needs.

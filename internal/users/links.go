@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // LinkPolicy configures the lifetime of links, and the delay of a recovery link whose user has

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web/text"
+	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
 // Reset is the request of a user who has forgotten their password.

@@ -108,7 +108,7 @@ func asJSON(t testing.TB, v any) string {
 	return string(out)
 }
 
-// gallery serves the pages that web/gallery_test.go writes.
+// gallery serves the pages that internal/pages/gallery_test.go writes.
 type gallery struct {
 	*httptest.Server
 	dir string
@@ -118,7 +118,7 @@ func serveGallery(t *testing.T) gallery {
 	t.Helper()
 	browsertest.Need(t)
 	dir := t.TempDir()
-	write := exec.Command("go", "test", "../../web", "-count=1", "-run", "^TestRenderGallery$")
+	write := exec.Command("go", "test", "../../internal/pages", "-count=1", "-run", "^TestRenderGallery$")
 	write.Env = append(os.Environ(), "WEB_GALLERY_DIR="+dir)
 	if out, err := write.CombinedOutput(); err != nil {
 		t.Fatalf("write the gallery: %v\n%s", err, out)

@@ -47,10 +47,10 @@ func TestDrawingCanFail(t *testing.T) {
 		}
 	}
 	t.Chdir("../..")
-	if imports(t, "oauth", "storage") {
+	if imports(t, "oauth", "internal/storage") {
 		t.Error("the vocabulary imports no store")
 	}
-	if !imports(t, "storage", "oauth") {
+	if !imports(t, "internal/storage", "oauth") {
 		t.Error("an import was not seen")
 	}
 }

@@ -27,7 +27,7 @@ var unwatched = []string{
 var longest = []string{
 	"test/e2e", "internal/storage/postgres", "cmd/mcp-authd", "test/clients", "test/conformance", "test/examples",
 	"authserver", "test/faults", "test/browser", "internal/gateway/stdio", "internal/attempt", "test/upstream",
-	"internal/acme", "internal/sandbox", "internal/keys", "thirdparty", "internal/storage/sqlite", "web",
+	"internal/acme", "internal/sandbox", "internal/keys", "thirdparty", "internal/storage/sqlite", "internal/pages",
 	"internal/auditlog", "mcpresource/gosdk", "mcpresource",
 }
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 const purposeAct = "act"
@@ -127,7 +127,7 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
-	f := web.ConsoleForm{
+	f := pages.ConsoleForm{
 		Lead: manual(verb), Goes: v.goes(s.Name, state.given()), Action: v.url(s.Name, subject), Step: step,
 		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: s.Takes, BackURL: v.back(n, s, subject),
 	}
@@ -136,8 +136,8 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 		title = actName(s.Name) + ": " + v.called(n, subject)
 		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(verb))
 	}
-	v.page(status, n.name, web.Console{
-		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []web.ConsolePart{f},
+	v.page(status, n.name, pages.Console{
+		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []pages.ConsolePart{f},
 	})
 }
 
@@ -224,7 +224,7 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
 	if !s.Changes() {
-		p := web.Console{Title: s.Summary, Trail: v.trail(n, subject)}
+		p := pages.Console{Title: s.Summary, Trail: v.trail(n, subject)}
 		if !v.screen(out.Interface(), &p) {
 			p.Parts = v.parts(n, members(out), nil)
 		}
@@ -232,7 +232,7 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 		return
 	}
 	if s.Secret {
-		v.page(http.StatusOK, n.name, web.Console{
+		v.page(http.StatusOK, n.name, pages.Console{
 			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.once(n, members(out)),
 		})
 		return
@@ -273,8 +273,8 @@ func doneText(s admin.Spec, subject url.Values) string {
 }
 
 // once returns the fields of an output that contains a secret, with the secrets first.
-func (v *view) once(n noun, all []member) []web.ConsolePart {
-	var others []web.ConsolePart
+func (v *view) once(n noun, all []member) []pages.ConsolePart {
+	var others []pages.ConsolePart
 	secret := secretPart()
 	var rest []member
 	for _, m := range all {
@@ -283,8 +283,8 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 			continue
 		}
 		if m.secret && m.value.Kind() == reflect.String && m.value.String() != "" {
-			secret.Secrets = append(secret.Secrets, web.ConsoleFact{
-				Name: caption(m.name), Value: web.ConsoleCell{Text: m.value.String()},
+			secret.Secrets = append(secret.Secrets, pages.ConsoleFact{
+				Name: caption(m.name), Value: pages.ConsoleCell{Text: m.value.String()},
 			})
 			continue
 		}
@@ -292,13 +292,13 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 	}
 	parts := append(others, v.parts(noun{name: n.name}, rest, nil)...)
 	if len(secret.Secrets) > 0 {
-		parts = append([]web.ConsolePart{secret}, parts...)
+		parts = append([]pages.ConsolePart{secret}, parts...)
 	}
 	return parts
 }
 
-func secretPart() web.ConsoleSecret {
-	return web.ConsoleSecret{
+func secretPart() pages.ConsoleSecret {
+	return pages.ConsoleSecret{
 		Title: "Copy this now", Text: "It is shown this once, and cannot be shown again later.",
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // steps describes the steps of an attempt.
@@ -24,22 +24,22 @@ var steps = map[attempt.Kind]string{
 }
 
 // attempt shows one attempt: its result, and each of its steps.
-func (v *view) attempt(a admin.AttemptDetails, p *web.Console) {
+func (v *view) attempt(a admin.AttemptDetails, p *pages.Console) {
 	p.Title = "Attempt " + a.Reference
-	p.Badges = []web.ConsoleBadge{verdictBadge(a.OK, a.Pending, a.Fault)}
+	p.Badges = []pages.ConsoleBadge{verdictBadge(a.OK, a.Pending, a.Fault)}
 	p.Live = a.Pending
 	query := url.Values{"reference": {a.Reference}}
 	p.Acts = append(p.Acts,
-		web.ConsoleLink{Name: "Bundle (JSON)", URL: v.url(bundlePage, query)},
-		web.ConsoleLink{Name: "Bundle (page)", URL: v.url(bundlePage, url.Values{
+		pages.ConsoleLink{Name: "Bundle (JSON)", URL: v.url(bundlePage, query)},
+		pages.ConsoleLink{Name: "Bundle (page)", URL: v.url(bundlePage, url.Values{
 			"reference": {a.Reference}, "format": {"html"},
 		})},
 	)
 	p.Parts = append(p.Parts, verdictOf(a.Verdict), v.attemptFacts(a), v.timeline(a))
 }
 
-func verdictOf(v attempt.Verdict) web.ConsoleVerdict {
-	out := web.ConsoleVerdict{
+func verdictOf(v attempt.Verdict) pages.ConsoleVerdict {
+	out := pages.ConsoleVerdict{
 		Tone: verdictBadge(v.OK, v.Pending, v.Fault).Tone, Text: v.Text, Known: v.Known,
 		Difference: differenceOf("", v.Difference),
 	}
@@ -53,14 +53,14 @@ func verdictOf(v attempt.Verdict) web.ConsoleVerdict {
 	} {
 		if side.text != "" {
 			turn := v.Whose == side.whose
-			out.Advice = append(out.Advice, web.ConsoleAdvice{Who: side.who, Text: side.text, Turn: turn})
+			out.Advice = append(out.Advice, pages.ConsoleAdvice{Who: side.who, Text: side.text, Turn: turn})
 		}
 	}
 	return out
 }
 
 // differenceOf shows where two texts start to differ, with the common text before that.
-func differenceOf(name string, d *attempt.Difference) *web.ConsoleDifference {
+func differenceOf(name string, d *attempt.Difference) *pages.ConsoleDifference {
 	if d == nil {
 		return nil
 	}
@@ -68,36 +68,36 @@ func differenceOf(name string, d *attempt.Difference) *web.ConsoleDifference {
 	for same < len(d.Got) && same < len(d.Want) && d.Got[same] == d.Want[same] {
 		same++
 	}
-	return &web.ConsoleDifference{Name: name, At: d.At, Same: d.Got[:same], Got: d.Got[same:], Want: d.Want[same:]}
+	return &pages.ConsoleDifference{Name: name, At: d.At, Same: d.Got[:same], Got: d.Got[same:], Want: d.Want[same:]}
 }
 
-func (v *view) attemptFacts(a admin.AttemptDetails) web.ConsoleFacts {
-	client := web.ConsoleCell{Text: a.ClientName}
+func (v *view) attemptFacts(a admin.AttemptDetails) pages.ConsoleFacts {
+	client := pages.ConsoleCell{Text: a.ClientName}
 	if nameOr(&client, a.ClientID); a.ClientID != "" && v.may("client show") {
 		client.URL = v.url("client show", url.Values{"id": {a.ClientID}})
 	}
 	if a.ClientName == "" && a.ClientID == "" {
 		client.Text, client.Code = "", false
 	}
-	person := web.ConsoleCell{Text: a.Person}
+	person := pages.ConsoleCell{Text: a.Person}
 	personLink(v, nil, &person)
 	now := v.cfg.Now()
-	return web.ConsoleFacts{Facts: filled(
-		web.ConsoleFact{Name: "Client", Value: client},
-		web.ConsoleFact{Name: "Client ID", Value: web.ConsoleCell{Text: a.ClientID, Code: true}},
-		web.ConsoleFact{Name: "User-Agent", Value: web.ConsoleCell{Text: a.Agent, Said: true}},
-		web.ConsoleFact{Name: "Person", Value: person},
-		web.ConsoleFact{Name: "MCP server", Value: web.ConsoleCell{Text: a.Resource, Code: true}},
-		web.ConsoleFact{Name: "Fault", Value: web.ConsoleCell{Text: string(a.Fault), Code: true}},
-		web.ConsoleFact{Name: "Began", Value: web.ConsoleCell{At: a.StartedAt, Text: exactly(a.StartedAt, now)}},
-		web.ConsoleFact{Name: "Took", Value: web.ConsoleCell{
+	return pages.ConsoleFacts{Facts: filled(
+		pages.ConsoleFact{Name: "Client", Value: client},
+		pages.ConsoleFact{Name: "Client ID", Value: pages.ConsoleCell{Text: a.ClientID, Code: true}},
+		pages.ConsoleFact{Name: "User-Agent", Value: pages.ConsoleCell{Text: a.Agent, Said: true}},
+		pages.ConsoleFact{Name: "Person", Value: person},
+		pages.ConsoleFact{Name: "MCP server", Value: pages.ConsoleCell{Text: a.Resource, Code: true}},
+		pages.ConsoleFact{Name: "Fault", Value: pages.ConsoleCell{Text: string(a.Fault), Code: true}},
+		pages.ConsoleFact{Name: "Began", Value: pages.ConsoleCell{At: a.StartedAt, Text: exactly(a.StartedAt, now)}},
+		pages.ConsoleFact{Name: "Took", Value: pages.ConsoleCell{
 			Text: strings.TrimPrefix(after(a.EndedAt.Sub(a.StartedAt)), "+"),
 		}},
 	)}
 }
 
 // filled returns the facts that are not blank.
-func filled(all ...web.ConsoleFact) (out []web.ConsoleFact) {
+func filled(all ...pages.ConsoleFact) (out []pages.ConsoleFact) {
 	for _, f := range all {
 		if !f.Value.Blank() {
 			out = append(out, f)
@@ -106,8 +106,8 @@ func filled(all ...web.ConsoleFact) (out []web.ConsoleFact) {
 	return out
 }
 
-func (v *view) timeline(a admin.AttemptDetails) web.ConsoleSteps {
-	out := web.ConsoleSteps{Title: "What took place"}
+func (v *view) timeline(a admin.AttemptDetails) pages.ConsoleSteps {
+	out := pages.ConsoleSteps{Title: "What took place"}
 	for i, s := range a.Events {
 		out.Steps = append(out.Steps, stepOf(i, s, a))
 	}
@@ -117,42 +117,42 @@ func (v *view) timeline(a admin.AttemptDetails) web.ConsoleSteps {
 	return out
 }
 
-func stepOf(i int, s attempt.Step, a admin.AttemptDetails) web.ConsoleStep {
+func stepOf(i int, s attempt.Step, a admin.AttemptDetails) pages.ConsoleStep {
 	asked := strings.TrimSpace(s.Request.Method + " " + s.Request.Path)
-	out := web.ConsoleStep{
+	out := pages.ConsoleStep{
 		ID: fmt.Sprintf("step-%d", i+1), Name: steps[s.Kind], At: s.At, After: after(s.At.Sub(a.StartedAt)),
 		Text: asked, Detail: "Request and answer", Decided: a.Fault != "" && s.Reference == a.Decided,
 	}
 	if out.Name == "" {
 		out.Name = caption(string(s.Kind))
 	}
-	status := web.ConsoleBadge{Text: fmt.Sprint(s.Answer.Status)}
+	status := pages.ConsoleBadge{Text: fmt.Sprint(s.Answer.Status)}
 	if status.Tone = "good"; s.Answer.Error != "" || s.Answer.Status >= 400 {
 		status.Tone = "bad"
 		status.Text = strings.TrimSpace(status.Text + " " + s.Answer.Error)
 	}
-	out.Badges = []web.ConsoleBadge{status}
-	code := func(name, text string) web.ConsoleFact {
-		return web.ConsoleFact{Name: name, Value: web.ConsoleCell{Text: text, Code: true}}
+	out.Badges = []pages.ConsoleBadge{status}
+	code := func(name, text string) pages.ConsoleFact {
+		return pages.ConsoleFact{Name: name, Value: pages.ConsoleCell{Text: text, Code: true}}
 	}
-	plain := func(name, text string) web.ConsoleFact {
-		return web.ConsoleFact{Name: name, Value: web.ConsoleCell{Text: text}}
+	plain := func(name, text string) pages.ConsoleFact {
+		return pages.ConsoleFact{Name: name, Value: pages.ConsoleCell{Text: text}}
 	}
 	out.Facts = filled(
 		code("Reference", s.Reference),
-		web.ConsoleFact{Name: "Sent", Value: params(s.Request.Params)},
-		web.ConsoleFact{Name: "User-Agent", Value: web.ConsoleCell{Text: s.Request.Agent, Said: true}},
+		pages.ConsoleFact{Name: "Sent", Value: params(s.Request.Params)},
+		pages.ConsoleFact{Name: "User-Agent", Value: pages.ConsoleCell{Text: s.Request.Agent, Said: true}},
 		code("Address", s.Keys.Address),
 		plain("Answered", s.Answer.Description),
 		plain("Because", s.Answer.Reason),
 		plain("Shown", s.Answer.Page),
 		code("Sent to", s.Answer.To),
-		web.ConsoleFact{Name: "With", Value: params(s.Answer.Params)},
+		pages.ConsoleFact{Name: "With", Value: params(s.Answer.Params)},
 		code("Took", fmt.Sprintf("%.2f ms", s.Answer.Took)),
 	)
 	for _, e := range s.Expected {
-		out.Facts = append(out.Facts, filled(web.ConsoleFact{
-			Name: "Expected " + e.Name, Value: web.ConsoleCell{List: e.Values, Code: true},
+		out.Facts = append(out.Facts, filled(pages.ConsoleFact{
+			Name: "Expected " + e.Name, Value: pages.ConsoleCell{List: e.Values, Code: true},
 		})...)
 		if d := differenceOf(e.Name, e.Difference); d != nil {
 			out.Differences = append(out.Differences, *d)
@@ -162,8 +162,8 @@ func stepOf(i int, s attempt.Step, a admin.AttemptDetails) web.ConsoleStep {
 }
 
 // params shows parameters, one per line.
-func params(all []attempt.Param) web.ConsoleCell {
-	c := web.ConsoleCell{Code: true}
+func params(all []attempt.Param) pages.ConsoleCell {
+	c := pages.ConsoleCell{Code: true}
 	for _, p := range all {
 		c.List = append(c.List, p.Name+"="+p.Value)
 	}

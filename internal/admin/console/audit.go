@@ -8,31 +8,31 @@ import (
 	"strconv"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // proofPage is the page that sends the output of "audit prove --json".
 const proofPage = "audit proof"
 
 // entry shows one entry of the audit log with all its fields.
-func (v *view) entry(e admin.AuditEntry, p *web.Console) {
+func (v *view) entry(e admin.AuditEntry, p *pages.Console) {
 	p.Title = "Entry " + strconv.FormatInt(e.Index, 10)
-	p.Badges = []web.ConsoleBadge{{Text: e.Event}}
-	facts := web.ConsoleFacts{Facts: []web.ConsoleFact{
-		{Name: "When", Value: web.ConsoleCell{At: e.At, Text: exactly(e.At, v.cfg.Now())}},
-		{Name: "Event", Value: web.ConsoleCell{Text: e.Event, Code: true}},
+	p.Badges = []pages.ConsoleBadge{{Text: e.Event}}
+	facts := pages.ConsoleFacts{Facts: []pages.ConsoleFact{
+		{Name: "When", Value: pages.ConsoleCell{At: e.At, Text: exactly(e.At, v.cfg.Now())}},
+		{Name: "Event", Value: pages.ConsoleCell{Text: e.Event, Code: true}},
 	}}
 	facts.Facts = append(facts.Facts, v.said(e)...)
-	facts.Facts = append(facts.Facts, web.ConsoleFact{
-		Name: "Leaf", Value: web.ConsoleCell{Text: e.Leaf.String(), Code: true},
+	facts.Facts = append(facts.Facts, pages.ConsoleFact{
+		Name: "Leaf", Value: pages.ConsoleCell{Text: e.Leaf.String(), Code: true},
 	})
 	p.Parts = append(p.Parts, facts)
 }
 
 // said returns the fields of an entry as logged. They include text that clients and users chose.
-func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
+func (v *view) said(e admin.AuditEntry) (facts []pages.ConsoleFact) {
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		c := web.ConsoleCell{Text: e.Fields[name], Code: true}
+		c := pages.ConsoleCell{Text: e.Fields[name], Code: true}
 		if now := e.NameOf(name); now != "" {
 			c.Note = named(now, "")
 		}
@@ -40,43 +40,43 @@ func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
 		if name == "user_name" {
 			personLink(v, nil, &c)
 		}
-		facts = append(facts, web.ConsoleFact{Name: name, Value: c})
+		facts = append(facts, pages.ConsoleFact{Name: name, Value: c})
 	}
 	return facts
 }
 
 // proof shows the chain that permitted an action, from the consent to the call, with the proof that
 // each entry is in the log.
-func (v *view) proof(proof admin.AuditProof, p *web.Console) {
+func (v *view) proof(proof admin.AuditProof, p *pages.Console) {
 	p.Lead = "Each entry is in the log that the checkpoint below has signed."
-	chain := web.ConsoleSteps{Title: "What allowed it"}
+	chain := pages.ConsoleSteps{Title: "What allowed it"}
 	hashes := map[int64]int{}
 	for _, e := range proof.Entries {
 		hashes[e.Index] = len(e.Proof)
 	}
 	for i, e := range proof.Chain {
 		last := i == len(proof.Chain)-1
-		step := web.ConsoleStep{
+		step := pages.ConsoleStep{
 			ID: fmt.Sprintf("entry-%d", e.Index), Name: e.Event, At: e.At, After: exactly(e.At, v.cfg.Now()),
-			Badges: []web.ConsoleBadge{{Text: "in the log", Tone: "good"}},
+			Badges: []pages.ConsoleBadge{{Text: "in the log", Tone: "good"}},
 			Text:   fmt.Sprintf("entry %d, leaf %s", e.Index, shortened(e.Leaf.String())),
 			Detail: "What it says",
 			Facts:  v.said(e),
 		}
-		step.Facts = append(step.Facts, web.ConsoleFact{Name: "Proof", Value: web.ConsoleCell{
+		step.Facts = append(step.Facts, pages.ConsoleFact{Name: "Proof", Value: pages.ConsoleCell{
 			Text: counted(hashes[e.Index], "hash", "hashes") + " beside the way from its leaf to the root",
 		}})
 		if last {
 			p.Title = fmt.Sprintf("Proof of entry %d", e.Index)
-			p.Acts = []web.ConsoleLink{{
+			p.Acts = []pages.ConsoleLink{{
 				Name: "Proof (JSON)", URL: v.url(proofPage, url.Values{"index": {strconv.FormatInt(e.Index, 10)}}),
 			}}
 		}
 		chain.Steps = append(chain.Steps, step)
 	}
-	p.Parts = append(p.Parts, chain, web.ConsoleText{
+	p.Parts = append(p.Parts, chain, pages.ConsoleText{
 		Title: "Checkpoint", Lead: "How far the log had come, signed.", Text: proof.Checkpoint,
-	}, web.ConsoleText{
+	}, pages.ConsoleText{
 		Title: "Key of the log",
 		Lead:  "Compare it with the one that you have kept. With it, examples/auditverify checks the JSON by itself.",
 		Text:  proof.Key,
@@ -84,12 +84,12 @@ func (v *view) proof(proof admin.AuditProof, p *web.Console) {
 }
 
 // checkpoint shows the signed size of the log.
-func (v *view) checkpoint(c admin.AuditCheckpoint, p *web.Console) {
+func (v *view) checkpoint(c admin.AuditCheckpoint, p *pages.Console) {
 	p.Title = "Checkpoint"
-	p.Parts = append(p.Parts, web.ConsoleFacts{Facts: []web.ConsoleFact{
-		{Name: "Entries", Value: web.ConsoleCell{Text: grouped(int(c.Size))}},
-		{Name: "When", Value: web.ConsoleCell{At: c.At, Text: exactly(c.At, v.cfg.Now())}},
-	}}, web.ConsoleText{Title: "Signed", Text: c.Checkpoint}, web.ConsoleText{Title: "Key of the log", Text: c.Key})
+	p.Parts = append(p.Parts, pages.ConsoleFacts{Facts: []pages.ConsoleFact{
+		{Name: "Entries", Value: pages.ConsoleCell{Text: grouped(int(c.Size))}},
+		{Name: "When", Value: pages.ConsoleCell{At: c.At, Text: exactly(c.At, v.cfg.Now())}},
+	}}, pages.ConsoleText{Title: "Signed", Text: c.Checkpoint}, pages.ConsoleText{Title: "Key of the log", Text: c.Key})
 }
 
 // proofFile sends a proof as a document that can be verified with the log's public key alone.

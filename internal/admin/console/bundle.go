@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // bundlePage is the page of an operation that sends a file.
@@ -27,7 +27,7 @@ func (v *view) bundle() {
 		return
 	}
 	var page bytes.Buffer
-	if err := b.Page(&page, web.StyleSheet()); err != nil {
+	if err := b.Page(&page, pages.StyleSheet()); err != nil {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}

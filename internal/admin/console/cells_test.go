@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // TestAuditOfReplicas checks that the table of replicas shows waiting and lost audit entries
@@ -37,7 +37,7 @@ func TestAuditNamesAndIDs(t *testing.T) {
 	}
 	e := admin.AuditEntry{View: view, UserName: bob.Name, ClientName: "Notes"}
 	item := members(valueOf([]admin.AuditEntry{e}).Index(0))
-	for field, want := range map[string]web.ConsoleCell{
+	for field, want := range map[string]pages.ConsoleCell{
 		"person": {
 			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // names can be reused
 		},

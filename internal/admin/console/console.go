@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // Root is the path of the pages, relative to the path of the issuer.
@@ -23,7 +23,7 @@ const Root = "/admin"
 // query. authserver.Visitors implements it.
 type Visitors interface {
 	// Pages renders pages.
-	Pages() *web.Pages
+	Pages() *pages.Pages
 	// Path returns the path of a page for browsers.
 	Path(page string) string
 	// Visit returns the signed-in user. Otherwise it answers with a redirect to sign-in that
@@ -32,7 +32,7 @@ type Visitors interface {
 	// Prove sends the browser to authenticate the user again and then to a page.
 	Prove(w http.ResponseWriter, r *http.Request, page string)
 	// SignOut returns the form that signs a user out.
-	SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (web.AccountForm, error)
+	SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (pages.AccountForm, error)
 	// Fail shows the error page.
 	Fail(w http.ResponseWriter, r *http.Request, err error)
 	Forms

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // level is the tone of a finding.
@@ -20,9 +20,9 @@ var level = map[string]string{
 }
 
 // health shows the state of the installation.
-func (v *view) health(h admin.Health, p *web.Console) {
-	p.Live, p.Badges = true, []web.ConsoleBadge{{Text: "well", Tone: "good"}}
-	found, warnings := web.ConsoleFindings{None: "Nothing was looked at."}, 0
+func (v *view) health(h admin.Health, p *pages.Console) {
+	p.Live, p.Badges = true, []pages.ConsoleBadge{{Text: "well", Tone: "good"}}
+	found, warnings := pages.ConsoleFindings{None: "Nothing was looked at."}, 0
 	for _, f := range h.Findings {
 		found.Findings = append(found.Findings, v.finding(f))
 		if f.Level == admin.LevelWarning {
@@ -31,21 +31,23 @@ func (v *view) health(h admin.Health, p *web.Console) {
 	}
 	switch {
 	case !h.OK:
-		p.Badges = []web.ConsoleBadge{{Text: "not well", Tone: "bad"}}
+		p.Badges = []pages.ConsoleBadge{{Text: "not well", Tone: "bad"}}
 	case warnings > 0:
-		p.Badges = []web.ConsoleBadge{{Text: counted(warnings, "warning", "warnings"), Tone: "warn"}}
+		p.Badges = []pages.ConsoleBadge{{Text: counted(warnings, "warning", "warnings"), Tone: "warn"}}
 	}
 	now := v.cfg.Now()
-	signed := web.ConsoleCell{At: h.AuditSignedAt}
+	signed := pages.ConsoleCell{At: h.AuditSignedAt}
 	if !h.AuditSignedAt.IsZero() {
 		signed.Text = exactly(h.AuditSignedAt, now)
 	}
-	facts := web.ConsoleFacts{Title: "This installation", Facts: filled(
-		web.ConsoleFact{Name: "Issuer", Value: web.ConsoleCell{Text: h.Issuer, Code: true}},
-		web.ConsoleFact{Name: "Version", Value: web.ConsoleCell{Text: h.Version}},
-		web.ConsoleFact{Name: "Entries of the audit log", Value: web.ConsoleCell{Text: grouped(int(h.AuditEntries))}},
-		web.ConsoleFact{Name: "Of which are signed", Value: web.ConsoleCell{Text: grouped(int(h.AuditSigned))}},
-		web.ConsoleFact{Name: "Last checkpoint", Value: signed},
+	facts := pages.ConsoleFacts{Title: "This installation", Facts: filled(
+		pages.ConsoleFact{Name: "Issuer", Value: pages.ConsoleCell{Text: h.Issuer, Code: true}},
+		pages.ConsoleFact{Name: "Version", Value: pages.ConsoleCell{Text: h.Version}},
+		pages.ConsoleFact{
+			Name: "Entries of the audit log", Value: pages.ConsoleCell{Text: grouped(int(h.AuditEntries))},
+		},
+		pages.ConsoleFact{Name: "Of which are signed", Value: pages.ConsoleCell{Text: grouped(int(h.AuditSigned))}},
+		pages.ConsoleFact{Name: "Last checkpoint", Value: signed},
 	)}
 	p.Parts = append(p.Parts, found, v.replicas(h.Replicas), facts)
 	keys := table{title: "Signing keys", noun: "keys", columns: nounOf("keys").columns}
@@ -64,13 +66,13 @@ func (v *view) health(h admin.Health, p *web.Console) {
 }
 
 // replicas shows which servers use the database.
-func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
+func (v *view) replicas(all []admin.Replica) pages.ConsoleTable {
 	t := v.table(table{
 		title: "Replicas", noun: health.name,
 		columns: []string{
 			"name", "state", "version", "started_at", "seen_at", "audit_waiting", "clock_behind_ms",
 		},
-		empty: web.ConsoleHint{
+		empty: pages.ConsoleHint{
 			Text: "No server has told this database that it runs. It does so within seconds of its start; its log says " +
 				"why it does not.",
 		},
@@ -88,49 +90,49 @@ func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
 }
 
 // replicaName shows the name of a replica, with its address.
-func replicaName(_ *view, item []member, c *web.ConsoleCell) {
+func replicaName(_ *view, item []member, c *pages.ConsoleCell) {
 	if text(item, "this") == "true" {
-		c.Badges = []web.ConsoleBadge{{Text: "shows this page"}}
+		c.Badges = []pages.ConsoleBadge{{Text: "shows this page"}}
 	}
 	c.Note = text(item, "address")
 }
 
 // auditOfReplica shows how many entries of a replica wait for the audit log, and how many were
 // lost.
-func auditOfReplica(_ *view, item []member, c *web.ConsoleCell) {
+func auditOfReplica(_ *view, item []member, c *pages.ConsoleCell) {
 	if c.Text == "0" {
 		c.Text = ""
 	} else if c.Text != "" {
 		c.Text += " waiting"
 	}
 	if lost := text(item, "audit_lost"); lost != "" && lost != "0" {
-		c.Badges = []web.ConsoleBadge{{Text: lost + " lost", Tone: "bad"}}
+		c.Badges = []pages.ConsoleBadge{{Text: lost + " lost", Tone: "bad"}}
 	}
 }
 
 // clockBehind shows how far a clock is off, from one second on.
-func clockBehind(_ *view, _ []member, c *web.ConsoleCell) {
+func clockBehind(_ *view, _ []member, c *pages.ConsoleCell) {
 	ms, err := strconv.ParseInt(c.Text, 10, 64)
 	if c.Text = ""; err == nil && (ms >= 1000 || ms <= -1000) {
 		c.Text = (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 	}
 }
 
-// pages maps each check to the list that shows the subject of its findings.
-var pages = map[string]string{
+// pageOfCheck maps each check to the list that shows the subject of its findings.
+var pageOfCheck = map[string]string{
 	"audit": "audit sinks", "events": "events list", "keys": "keys list", "tools": "resource list",
 	"mail": "mail test", "resources": "resource list",
 }
 
 // finding shows a finding, with a link to the page that can fix it, if any.
-func (v *view) finding(f admin.Finding) web.ConsoleFinding {
-	out := web.ConsoleFinding{
+func (v *view) finding(f admin.Finding) pages.ConsoleFinding {
+	out := pages.ConsoleFinding{
 		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: sentence(f.What), Next: sentence(f.Advice),
 	}
 	if f.Check == "mail" { // as a field it is an address
 		out.Name = "Mail"
 	}
-	if page := pages[f.Check]; page != "" && f.Level != admin.LevelOK && v.may(page) {
+	if page := pageOfCheck[f.Check]; page != "" && f.Level != admin.LevelOK && v.may(page) {
 		out.URL = v.url(page, nil)
 	}
 	if f.Resource != "" && v.may("resource tools") {
@@ -149,14 +151,14 @@ func sentence(text string) string {
 }
 
 // provider shows how a provider responds.
-func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
-	p.Badges = []web.ConsoleBadge{{Text: "answers", Tone: "good"}}
+func (v *view) provider(d admin.ProviderDetails, p *pages.Console) {
+	p.Badges = []pages.ConsoleBadge{{Text: "answers", Tone: "good"}}
 	if !d.OK {
-		p.Badges = []web.ConsoleBadge{{Text: "no person can sign in there", Tone: "bad"}}
+		p.Badges = []pages.ConsoleBadge{{Text: "no person can sign in there", Tone: "bad"}}
 	}
-	found := web.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
+	found := pages.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
 	for _, f := range d.Findings {
-		found.Findings = append(found.Findings, web.ConsoleFinding{
+		found.Findings = append(found.Findings, pages.ConsoleFinding{
 			Tone: level[f.Level], Mark: f.Level, Name: sentence(f.What), Next: sentence(f.Advice),
 		})
 	}
@@ -164,34 +166,34 @@ func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
 	n := nounOf("provider")
 	p.Parts = append(p.Parts, v.parts(n, members(valueOf([]admin.Provider{d.Provider}).Index(0)), nil)...)
 	if d.LogoutURI != "" {
-		p.Parts = append(p.Parts, web.ConsoleText{
+		p.Parts = append(p.Parts, pages.ConsoleText{
 			Title: "Back-channel logout", Lead: "Where the provider says that a session has ended.", Text: d.LogoutURI,
 		})
 	}
 }
 
 // token shows the claims of a token, and why it is not accepted.
-func (v *view) token(t admin.TokenInspection, p *web.Console) {
-	p.Title, p.Badges = "Token", []web.ConsoleBadge{{Text: "accepted", Tone: "good"}}
+func (v *view) token(t admin.TokenInspection, p *pages.Console) {
+	p.Title, p.Badges = "Token", []pages.ConsoleBadge{{Text: "accepted", Tone: "good"}}
 	if !t.Active {
-		p.Badges = []web.ConsoleBadge{{Text: "refused", Tone: "bad"}}
-		found := web.ConsoleFindings{Title: "Why it is refused"}
+		p.Badges = []pages.ConsoleBadge{{Text: "refused", Tone: "bad"}}
+		found := pages.ConsoleFindings{Title: "Why it is refused"}
 		for _, why := range t.Why {
-			found.Findings = append(found.Findings, web.ConsoleFinding{Tone: "bad", Name: sentence(why)})
+			found.Findings = append(found.Findings, pages.ConsoleFinding{Tone: "bad", Name: sentence(why)})
 		}
 		p.Parts = append(p.Parts, found)
 	}
-	person := web.ConsoleCell{Text: t.UserName}
+	person := pages.ConsoleCell{Text: t.UserName}
 	personLink(v, nil, &person)
-	p.Parts = append(p.Parts, web.ConsoleFacts{Facts: filled(
-		web.ConsoleFact{Name: "Person", Value: person},
-		web.ConsoleFact{Name: "Client", Value: web.ConsoleCell{Text: t.ClientName, Said: t.ClientName != ""}},
-		web.ConsoleFact{Name: "Algorithm", Value: web.ConsoleCell{Text: t.Header.Algorithm, Code: true}},
-		web.ConsoleFact{Name: "Key ID", Value: web.ConsoleCell{Text: t.Header.KeyID, Code: true}},
-		web.ConsoleFact{Name: "Type", Value: web.ConsoleCell{Text: t.Header.Type, Code: true}},
+	p.Parts = append(p.Parts, pages.ConsoleFacts{Facts: filled(
+		pages.ConsoleFact{Name: "Person", Value: person},
+		pages.ConsoleFact{Name: "Client", Value: pages.ConsoleCell{Text: t.ClientName, Said: t.ClientName != ""}},
+		pages.ConsoleFact{Name: "Algorithm", Value: pages.ConsoleCell{Text: t.Header.Algorithm, Code: true}},
+		pages.ConsoleFact{Name: "Key ID", Value: pages.ConsoleCell{Text: t.Header.KeyID, Code: true}},
+		pages.ConsoleFact{Name: "Type", Value: pages.ConsoleCell{Text: t.Header.Type, Code: true}},
 	)})
 	if claims, err := json.MarshalIndent(t.Claims, "", "  "); err == nil && len(t.Claims) > 0 {
-		p.Parts = append(p.Parts, web.ConsoleText{
+		p.Parts = append(p.Parts, pages.ConsoleText{
 			Title: "Claims", Lead: "They are as true as the signature.", Text: strings.TrimSpace(string(claims)),
 		})
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 var inPath = regexp.MustCompile(`{([a-z_]+)}`)
@@ -158,8 +158,8 @@ func optionsOf(field, filled string) []string {
 }
 
 // fieldOf returns the form field for an input field, with the previous value.
-func fieldOf(m member, given url.Values) web.ConsoleField {
-	f := web.ConsoleField{
+func fieldOf(m member, given url.Values) pages.ConsoleField {
+	f := pages.ConsoleField{
 		Name: m.name, Label: caption(m.name), Hint: m.hint, Type: "text",
 		Value: strings.Join(given[m.name], "\n"), Required: m.given,
 	}
@@ -191,7 +191,7 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 }
 
 // fields returns the form fields of an operation, without its object.
-func fields(verb admin.Verb, given url.Values, subject url.Values) (out []web.ConsoleField) {
+func fields(verb admin.Verb, given url.Values, subject url.Values) (out []pages.ConsoleField) {
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if !subject.Has(m.name) {
 			out = append(out, fieldOf(m, given))
@@ -201,8 +201,8 @@ func fields(verb admin.Verb, given url.Values, subject url.Values) (out []web.Co
 }
 
 // question returns the form for an operation that only reads.
-func (v *view) question(verb admin.Verb, query url.Values) web.ConsoleForm {
-	return web.ConsoleForm{
+func (v *view) question(verb admin.Verb, query url.Values) pages.ConsoleForm {
+	return pages.ConsoleForm{
 		Action: v.url(verb.Spec().Name, nil), Button: "Show", Fields: fields(verb, query, nil),
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // TestInput checks that form fields become the input of an operation: scopes in rows, times as
@@ -101,7 +101,7 @@ func TestOnceOfAnother(t *testing.T) {
 	out := reflect.ValueOf(accepted{"prp_1", admin.GrantID{ID: "alice"}, link})
 	v := &view{Console: New(Config{Now: time.Now})}
 	parts := v.once(noun{}, members(out))
-	secret, ok := parts[0].(web.ConsoleSecret)
+	secret, ok := parts[0].(pages.ConsoleSecret)
 	if !ok || secret.Secrets[0].Value.Text != "https://auth.example.com/link/x" {
 		t.Errorf("OB-10: got %+v", parts)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // pageSize is the number of rows of a list.
@@ -26,7 +26,7 @@ func listed(verb admin.Verb) bool {
 func (v *view) list(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
+	p := pages.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
 	if s.Name != n.begin() {
 		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(verb),
 			v.trail(n, subjectOf(verb, query))
@@ -48,7 +48,7 @@ func (v *view) list(verb admin.Verb) {
 		return
 	}
 	if searched(search) && len(list.Rows) == 0 {
-		list.Empty = web.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
+		list.Empty = pages.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
 		if list.next != "" {
 			list.Empty.Text = "Nothing fits among those that were looked at. There are others, on the next page."
 		}
@@ -73,7 +73,7 @@ func (v *view) tableOf(name string) table {
 
 // listing is a list with the key of its next page.
 type listing struct {
-	web.ConsoleTable
+	pages.ConsoleTable
 	next string
 }
 
@@ -90,7 +90,7 @@ func (v *view) listing(verb admin.Verb, in reflect.Value, t table, limit int, of
 		l.next = next.String()
 	}
 	if l.next != "" && len(l.Rows) == 0 {
-		l.Empty = web.ConsoleHint{Text: "None so far. The next page looks further."}
+		l.Empty = pages.ConsoleHint{Text: "None so far. The next page looks further."}
 	}
 	return l, nil
 }
@@ -119,12 +119,12 @@ func without(query url.Values, field string) url.Values {
 }
 
 // table returns the items of a list in columns. It omits columns that are empty in every row.
-func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTable {
+func (v *view) table(t table, items reflect.Value, of url.Values) pages.ConsoleTable {
 	n := noun{name: t.noun, shapes: t.shapes}
 	if t.noun != "" {
 		n = nounOf(t.noun)
 	}
-	out := web.ConsoleTable{Title: t.title, Name: cmp.Or(t.title, n.title, "List"), Empty: t.empty}
+	out := pages.ConsoleTable{Title: t.title, Name: cmp.Or(t.title, n.title, "List"), Empty: t.empty}
 	var rows [][]member
 	for i := range items.Len() {
 		rows = append(rows, members(items.Index(i)))
@@ -140,7 +140,7 @@ func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTab
 		}
 		acts := v.actsOn(t.rows, item, t.as, of)
 		out.Acting = out.Acting || len(acts) > 0
-		out.Rows = append(out.Rows, append(row, web.ConsoleCell{Acts: acts}))
+		out.Rows = append(out.Rows, append(row, pages.ConsoleCell{Acts: acts}))
 	}
 	if !out.Acting {
 		for i, row := range out.Rows {
@@ -164,7 +164,7 @@ func (v *view) columnsShown(n noun, rows [][]member, columns []string) (shown []
 }
 
 // row returns an item in columns. The first column links to its page.
-func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCell) {
+func (v *view) row(n noun, item []member, columns []string) (row []pages.ConsoleCell) {
 	for i, name := range columns {
 		m, _ := memberOf(item, name)
 		c := v.cell(n, item, m)
@@ -193,7 +193,7 @@ const maxSaid = 48
 
 // actsOn returns those of the named operations that apply to an item and that the role permits.
 // Their object is found in the item, under the same or another name, or in the object of the list.
-func (v *view) actsOn(names []string, item []member, as map[string]string, of url.Values) (out []web.ConsoleLink) {
+func (v *view) actsOn(names []string, item []member, as map[string]string, of url.Values) (out []pages.ConsoleLink) {
 	for _, name := range names {
 		if !v.may(name) || !v.fit(name, item) {
 			continue
@@ -206,7 +206,7 @@ func (v *view) actsOn(names []string, item []member, as map[string]string, of ur
 		}
 		if covers(subject, subjects(v.verbs[name])) && v.allowed(name, subject) {
 			s := v.verbs[name].Spec()
-			out = append(out, web.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: s.Takes})
+			out = append(out, pages.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: s.Takes})
 		}
 	}
 	return out
@@ -269,8 +269,8 @@ func setLimit(in reflect.Value, limit int) {
 }
 
 // search returns the form above a list, or nil if the list has no search fields.
-func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
-	f := web.ConsoleForm{Action: v.url(verb.Spec().Name, nil), Button: "Search", Search: true}
+func (v *view) search(verb admin.Verb, query url.Values) *pages.ConsoleForm {
+	f := pages.ConsoleForm{Action: v.url(verb.Spec().Name, nil), Button: "Search", Search: true}
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if m.name != "after" && m.name != "limit" {
 			f.Fields = append(f.Fields, fieldOf(m, query))
@@ -283,16 +283,16 @@ func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 }
 
 // openNamed returns a link to the searched object if the list is not complete, or nil.
-func (v *view) openNamed(n noun, list string, query url.Values) *web.ConsoleLink {
+func (v *view) openNamed(n noun, list string, query url.Values) *pages.ConsoleLink {
 	one, name := n.name+" show", strings.TrimSpace(query.Get("match"))
 	if n.unlisted == "" || list != n.begin() || name == "" || !v.may(one) {
 		return nil
 	}
-	return &web.ConsoleLink{Name: "Open " + shortened(name), URL: v.url(one, url.Values{n.unlisted: {name}})}
+	return &pages.ConsoleLink{Name: "Open " + shortened(name), URL: v.url(one, url.Values{n.unlisted: {name}})}
 }
 
-func searched(f *web.ConsoleForm) bool {
-	return f != nil && slices.ContainsFunc(f.Fields, func(x web.ConsoleField) bool {
+func searched(f *pages.ConsoleForm) bool {
+	return f != nil && slices.ContainsFunc(f.Fields, func(x pages.ConsoleField) bool {
 		return x.Value != "" || x.Checked
 	})
 }

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // noun holds the settings of the pages of one kind of object.
@@ -31,7 +31,7 @@ type noun struct {
 	badges map[string]string
 	// shapes overrides how fields are shown.
 	shapes map[string]shape
-	empty  web.ConsoleHint
+	empty  pages.ConsoleHint
 	// begins lists operations whose object does not exist yet.
 	begins []string
 	// also lists operations of other nouns that are offered on its first page.
@@ -54,7 +54,7 @@ type noun struct {
 }
 
 // shape changes how a field of an item is shown.
-type shape func(v *view, item []member, c *web.ConsoleCell)
+type shape func(v *view, item []member, c *pages.ConsoleCell)
 
 // table describes a list on the page of an object.
 type table struct {
@@ -68,7 +68,7 @@ type table struct {
 	one  string   // the operation that shows an item; "" for the show operation of its noun
 	// shapes overrides how the fields of items without a noun are shown.
 	shapes map[string]shape
-	empty  web.ConsoleHint
+	empty  pages.ConsoleHint
 }
 
 // related is a list on the page of an object. The field of the object becomes the filter of the

@@ -2,7 +2,7 @@ package console
 
 import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // The groups of the menu.
@@ -30,7 +30,7 @@ var grants = noun{
 	hide:    []string{"user", "upstream"},
 	badges:  map[string]string{},
 	rows:    []string{"grant pause", "grant resume", "grant revoke"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none. A grant comes to be when a person approves an application, so connect one to an MCP server.",
 	},
 }
@@ -59,7 +59,7 @@ var clients = noun{
 		},
 	},
 	rows: []string{"client delete"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none yet. Applications of people register themselves when they connect to an MCP server; " +
 			"a machine gets its client from you.",
 		Command: "mcp-authd client add --grant client_credentials",
@@ -71,7 +71,7 @@ var clients = noun{
 				noun:    "grant",
 				columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
 				rows:    []string{"grant pause", "grant resume", "grant revoke"},
-				empty:   web.ConsoleHint{Text: "Nobody has allowed it anything yet."},
+				empty:   pages.ConsoleHint{Text: "Nobody has allowed it anything yet."},
 			},
 			list: "grant list", field: "id", filter: "client",
 		},
@@ -99,7 +99,7 @@ var proposals = noun{
 		"state": stateBadge(map[string]string{"open": "warn", "accepted": "good", "declined": ""}),
 	},
 	rows: []string{"proposal accept", "proposal decline"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none. What console.two_administrators names is kept here until a second administrator accepts it.",
 	},
 }
@@ -113,7 +113,7 @@ var attempts = noun{
 	columns: []string{"reference", "started_at", "client_name", "person", "step", "verdict"},
 	shapes:  map[string]shape{"client_name": attemptClient, "verdict": attemptVerdict},
 	live:    true,
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text:    "Nothing has asked for access in the days that are kept (attempts.keep). Try it as a client would:",
 		Command: "mcp-authd login MCP_URL",
 	},
@@ -128,14 +128,14 @@ var audits = noun{
 	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome", "unproven"},
 	shapes:  map[string]shape{"person": auditPerson, "client_id": auditClient, "outcome": outcomeBadge},
 	live:    true,
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text:    "There is no entry. With audit.enabled, sign-ins and all that follows them are here.",
 		Command: "mcp-authd audit list",
 	},
 	lists: map[string]table{
 		"audit sinks": {
 			title: "Sinks", columns: []string{"id", "kind", "format", "waiting", "oldest", "lost", "failed"},
-			empty: web.ConsoleHint{
+			empty: pages.ConsoleHint{
 				Text: "The log goes nowhere else. A sink of the configuration (audit.sinks) takes entries to a file, to " +
 					"syslog, to a webhook or to a collector.",
 			},
@@ -185,7 +185,7 @@ var servers = noun{
 			title: "Tools", one: "resource tool", rows: []string{"resource accept"},
 			columns: []string{"name", "state", "held", "accepted_at", "accepted_by", "offered_at"},
 			shapes:  map[string]shape{"state": stateBadge(toolTones), "held": heldBack},
-			empty: web.ConsoleHint{
+			empty: pages.ConsoleHint{
 				Text: "The gateway has seen no tool of this MCP server: no client has listed its tools yet, or it is not " +
 					"behind the gateway.",
 			},
@@ -208,14 +208,14 @@ var servers = noun{
 				noun:    "grant",
 				columns: []string{"id", "client_name", "user_name", "scope", "created_at", "paused_at"},
 				rows:    []string{"grant pause", "grant resume", "grant revoke"},
-				empty: web.ConsoleHint{
+				empty: pages.ConsoleHint{
 					Text: "No application has access yet. Connect one:", Command: "mcp-authd login MCP_URL",
 				},
 			},
 			list: "grant list", field: "uri", filter: "resource",
 		},
 	},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text:    "There is none, so no client gets a token. Add the URL of an MCP server.",
 		Command: "mcp-authd resource add URL",
 	},
@@ -231,7 +231,7 @@ var providers = noun{
 		"unanswered", "resting",
 	},
 	badges: map[string]string{"unanswered": "warn", "resting": "warn"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none: people sign in with what they have here. A provider is made in the configuration (thirdparty).",
 	},
 }
@@ -243,7 +243,7 @@ var receivers = noun{
 	lead:    "Who is told of security events (events.receivers), and what waits for each.",
 	columns: []string{"id", "waiting", "oldest", "tries", "failed", "configured"},
 	rows:    []string{"events test"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none. A receiver of the configuration (events.receivers) is told when sessions and credentials end.",
 	},
 }
@@ -258,7 +258,7 @@ var trusts = noun{
 	tables: map[string]table{"links": {
 		title: "Its people", columns: []string{"subject", "kind", "user_name", "by", "created_at"},
 	}},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "No other issuer is believed here. An entry lets the people of an organization, or workloads of a platform, " +
 			"get tokens by an assertion of theirs.",
 		Command: "mcp-authd trust add --help",

@@ -1,7 +1,7 @@
 package console
 
 import (
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 var people = noun{
@@ -15,7 +15,7 @@ var people = noun{
 	begins:  []string{"user invite"},
 	early:   []string{"user links withdraw"},
 	rows:    []string{"user recover", "user enable", "user disable"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
 	},
 	tables: map[string]table{
@@ -25,7 +25,7 @@ var people = noun{
 			noun:    "grant",
 			columns: []string{"client_name", "resource", "scope", "created_at", "paused_at"},
 			rows:    []string{"grant pause", "grant resume", "grant revoke"},
-			empty:   web.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
+			empty:   pages.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
 		},
 	},
 	lists: map[string]table{
@@ -33,7 +33,7 @@ var people = noun{
 			title:   "One-time links",
 			columns: []string{"name", "kind", "role", "groups", "mail", "not_before", "expires_at", "created_at"},
 			rows:    []string{"user links withdraw"},
-			empty: web.ConsoleHint{
+			empty: pages.ConsoleHint{
 				Text:    "No link can still be used. A link invites a person, or lets one back in.",
 				Command: "mcp-authd user invite NAME",
 			},
@@ -46,7 +46,7 @@ var people = noun{
 				columns: []string{"kind", "name", "works", "left", "last_used_at", "created_at"},
 				rows:    []string{"user ways remove"},
 				as:      map[string]string{"way": "id"},
-				empty: web.ConsoleHint{
+				empty: pages.ConsoleHint{
 					Text:    "Nothing lets this person in. Give them a link by which they choose a password or make a passkey.",
 					Command: "mcp-authd user recover NAME",
 				},
@@ -66,7 +66,7 @@ var people = noun{
 				columns: []string{"browser", "network", "methods", "seen_at", "proved_at", "expires_at"},
 				rows:    []string{"user sessions end"},
 				as:      map[string]string{"session": "id"},
-				empty:   web.ConsoleHint{Text: "None."},
+				empty:   pages.ConsoleHint{Text: "None."},
 			},
 			list: "user sessions", field: "name", filter: "name",
 		},
@@ -100,7 +100,7 @@ var groups = noun{
 		"provider_groups": {title: "Members by groups of providers", columns: []string{"provider", "provider_group"}},
 		"rules":           {title: "What they may have", columns: ruleColumns},
 	},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is no group yet. Put people into one, and set a rule for it.", Command: "mcp-authd group add NAME USER",
 	},
 }
@@ -113,7 +113,7 @@ var rules = noun{
 	menu:    menuAccess,
 	lead:    "Which people and groups may have which scopes. MCP servers without a rule are open to everyone.",
 	columns: ruleColumns,
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text:    "There is no rule, so every person may have every scope of every MCP server.",
 		Command: "mcp-authd rule set --user NAME --resource URL --scopes SCOPE",
 	},
@@ -139,7 +139,7 @@ var applications = noun{
 		},
 	},
 	rows: []string{"application pause", "application revoke", "application block"},
-	empty: web.ConsoleHint{
+	empty: pages.ConsoleHint{
 		Text: "There is none yet. An application is here when a person has approved it.",
 	},
 	related: []related{

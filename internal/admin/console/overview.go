@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // overview shows the first page: findings that need attention, counts, and recent failures.
 func (v *view) overview() {
-	p := web.Console{
+	p := pages.Console{
 		Title: "Overview", Overview: true, Live: true,
 		Lead: "This authorization server, as your role sees it.",
 	}
 	failed := v.lastDay()
-	p.Parts = append(p.Parts, v.attention(failed), web.ConsoleTiles{Tiles: v.tiles(failed)})
+	p.Parts = append(p.Parts, v.attention(failed), pages.ConsoleTiles{Tiles: v.tiles(failed)})
 	if failed != nil && len(failed.Rows) > 0 {
 		last := *failed
 		last.Rows, last.Title = last.Rows[:min(len(last.Rows), few)], "What failed last"
@@ -43,7 +43,7 @@ func (v *view) failedURL() string {
 }
 
 // lastDay returns the attempts that failed in the last day, or nil if the role may not see them.
-func (v *view) lastDay() *web.ConsoleTable {
+func (v *view) lastDay() *pages.ConsoleTable {
 	if !v.may("attempt list") {
 		return nil
 	}
@@ -58,8 +58,8 @@ func (v *view) lastDay() *web.ConsoleTable {
 }
 
 // attention returns the findings that an administrator should look at first.
-func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
-	f := web.ConsoleFindings{Title: "What needs attention", None: "Nothing: no check that this page makes has failed."}
+func (v *view) attention(failed *pages.ConsoleTable) pages.ConsoleFindings {
+	f := pages.ConsoleFindings{Title: "What needs attention", None: "Nothing: no check that this page makes has failed."}
 	if v.may("health show") {
 		h, err := admin.HealthShow.Do(v.r.Context(), v.as, admin.None{})
 		for _, found := range h.Findings {
@@ -72,7 +72,7 @@ func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 			}
 		}
 		if err != nil {
-			f.Findings = append(f.Findings, web.ConsoleFinding{
+			f.Findings = append(f.Findings, pages.ConsoleFinding{
 				Tone: "bad", Mark: "fail", Name: "Health could not be read", URL: v.url("health show", nil),
 			})
 		}
@@ -82,7 +82,7 @@ func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 		entries, err := admin.TrustList.Do(v.r.Context(), v.as, admin.None{})
 		for _, e := range entries.Items {
 			if err == nil && e.Problem != "" {
-				f.Findings = append(f.Findings, web.ConsoleFinding{
+				f.Findings = append(f.Findings, pages.ConsoleFinding{
 					Tone: "bad", Mark: "trust", Name: e.ID, Text: e.Problem,
 					URL: v.url("trust show", url.Values{"id": {e.ID}}),
 				})
@@ -90,20 +90,20 @@ func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 		}
 	}
 	if failed != nil && len(failed.Rows) > 0 {
-		f.Findings = append(f.Findings, web.ConsoleFinding{
+		f.Findings = append(f.Findings, pages.ConsoleFinding{
 			Tone: "warn", Mark: "attempts", URL: v.failedURL(),
 			Name: counted(len(failed.Rows), "attempt", "attempts") + " failed in the last day",
 			Next: "Each has a verdict that says who can do something about it.",
 		})
 	}
-	slices.SortStableFunc(f.Findings, func(a, b web.ConsoleFinding) int {
+	slices.SortStableFunc(f.Findings, func(a, b pages.ConsoleFinding) int {
 		return cmp.Compare(weight(a.Tone != "bad"), weight(b.Tone != "bad"))
 	})
 	return f
 }
 
 // tiles returns the counts of the objects that the role may see.
-func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
+func (v *view) tiles(failed *pages.ConsoleTable) (tiles []pages.ConsoleTile) {
 	ctx := v.r.Context()
 	add := func(one, many, note, operation string, n int, more bool, err error) {
 		count, name := grouped(n), many
@@ -115,7 +115,7 @@ func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 		if err != nil {
 			count = "?"
 		}
-		tiles = append(tiles, web.ConsoleTile{Name: name, Count: count, Note: note, URL: v.url(operation, nil)})
+		tiles = append(tiles, pages.ConsoleTile{Name: name, Count: count, Note: note, URL: v.url(operation, nil)})
 	}
 	if v.may("user list") {
 		found, err := admin.UserList.Do(ctx, v.as, counting)

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // view is one request for a page.
@@ -28,7 +28,7 @@ type view struct {
 }
 
 // page shows a page, with the menu.
-func (v *view) page(status int, noun string, p web.Console) {
+func (v *view) page(status int, noun string, p pages.Console) {
 	p.HomeURL, p.AccountURL = v.visitors.Path(Root), v.visitors.Path("/account")
 	p.Username, p.Role, p.Menu = v.visit.User.Name, string(v.role), v.menu(noun)
 	p.Done, p.HereURL = v.done(), v.visitors.Path(v.here)
@@ -42,20 +42,20 @@ func (v *view) page(status int, noun string, p web.Console) {
 
 // stop shows a page with only a message.
 func (v *view) stop(status int, title, text string) {
-	v.page(status, "", web.Console{Title: title, Problem: text})
+	v.page(status, "", pages.Console{Title: title, Problem: text})
 }
 
 // menu returns the pages that the role may see.
-func (v *view) menu(current string) (menu []web.ConsoleGroup) {
+func (v *view) menu(current string) (menu []pages.ConsoleGroup) {
 	for _, n := range v.nouns() {
 		if n.menu == "" || !v.may(n.begin()) {
 			continue
 		}
 		if len(menu) == 0 || menu[len(menu)-1].Name != n.menu {
-			menu = append(menu, web.ConsoleGroup{Name: n.menu})
+			menu = append(menu, pages.ConsoleGroup{Name: n.menu})
 		}
 		group := &menu[len(menu)-1]
-		group.Links = append(group.Links, web.ConsoleLink{
+		group.Links = append(group.Links, pages.ConsoleLink{
 			Name: n.title, URL: v.url(n.begin(), nil), Current: n.name == current,
 		})
 	}
@@ -158,13 +158,13 @@ func (v *view) done() string {
 }
 
 // trail returns links to the parent pages.
-func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
+func (v *view) trail(n noun, subject url.Values) (trail []pages.ConsoleLink) {
 	if v.may(n.begin()) {
-		trail = append(trail, web.ConsoleLink{Name: n.title, URL: v.url(n.begin(), nil)})
+		trail = append(trail, pages.ConsoleLink{Name: n.title, URL: v.url(n.begin(), nil)})
 	}
 	if one := n.name + " show"; len(subject) > 0 && v.may(one) {
 		if of := subjectOf(v.verbs[one], subject); len(of) > 0 {
-			trail = append(trail, web.ConsoleLink{Name: v.called(n, of), URL: v.url(one, of)})
+			trail = append(trail, pages.ConsoleLink{Name: v.called(n, of), URL: v.url(one, of)})
 		}
 	}
 	return trail

@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // party shows who proposed or decided something. A user is shown with an ID that links to the
 // account and with the application; a program by name.
-func (v *view) party(p admin.Party, c *web.ConsoleCell) {
+func (v *view) party(p admin.Party, c *pages.ConsoleCell) {
 	if p.UserID == "" {
 		c.Text = p.Client
 		v.link("client", c)
@@ -31,7 +31,7 @@ func (v *view) party(p admin.Party, c *web.ConsoleCell) {
 }
 
 // proposedAbout links the object of a proposal to its page.
-func proposedAbout(v *view, p []member, c *web.ConsoleCell) {
+func proposedAbout(v *view, p []member, c *pages.ConsoleCell) {
 	verb, ok := v.verbs[text(p, "operation")]
 	if !ok || c.Text == "" {
 		return
@@ -47,7 +47,7 @@ func proposedAbout(v *view, p []member, c *web.ConsoleCell) {
 
 // eachInput shows the input fields of a proposal, one per line. It omits the field that names the
 // object if another field of the page shows it.
-func eachInput(v *view, p []member, c *web.ConsoleCell) {
+func eachInput(v *view, p []member, c *pages.ConsoleCell) {
 	input, about := inputOf(p), ""
 	if verb, ok := v.verbs[text(p, "operation")]; ok && text(p, "about") != "" {
 		if fields := subjects(verb); len(fields) > 0 {
@@ -63,7 +63,7 @@ func eachInput(v *view, p []member, c *web.ConsoleCell) {
 }
 
 // firstInput shows the first input fields of a proposal, each shortened.
-func firstInput(v *view, p []member, c *web.ConsoleCell) {
+func firstInput(v *view, p []member, c *pages.ConsoleCell) {
 	eachInput(v, p, c)
 	for i, line := range c.List {
 		if i == maxLines {
@@ -98,7 +98,7 @@ func inputOf(p []member) url.Values {
 }
 
 // proposals reports how many proposals the user may accept, or nil for zero.
-func (v *view) proposals() []web.ConsoleFinding {
+func (v *view) proposals() []pages.ConsoleFinding {
 	if !v.may("proposal accept") {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (v *view) proposals() []web.ConsoleFinding {
 	if waiting == 0 {
 		return nil
 	}
-	return []web.ConsoleFinding{{
+	return []pages.ConsoleFinding{{
 		Tone: "warn", Mark: "proposals", URL: v.url("proposal list", nil),
 		Name: counted(waiting, "proposal waits", "proposals wait") + " for you to accept or decline",
 	}}
@@ -122,7 +122,7 @@ func (v *view) proposals() []web.ConsoleFinding {
 
 // waits says that an operation was proposed and has changed nothing yet.
 func (v *view) waits(p admin.Proposal) {
-	page := web.Console{
+	page := pages.Console{
 		Title: "Proposed", Lead: "Nothing has changed yet. Another administrator has to accept this within 24 hours.",
 	}
 	v.seeProposal(&page, p.ID)

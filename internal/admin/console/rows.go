@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // A list of structs, such as the scopes of an MCP server, is filled in as rows. The field
@@ -111,13 +111,13 @@ var rowLabels = map[string]string{
 }
 
 // rowsOf returns the rows of a form, with spare ones.
-func rowsOf(m member, given url.Values) (rows []web.ConsoleRow) {
+func rowsOf(m member, given url.Values) (rows []pages.ConsoleRow) {
 	filled := rowsIn(m.name, given)
 	for i := range min(filled+spareRows, maxRows) {
-		row := web.ConsoleRow{Name: fmt.Sprintf("%s %d", strings.TrimSuffix(caption(m.name), "s"), i+1)}
+		row := pages.ConsoleRow{Name: fmt.Sprintf("%s %d", strings.TrimSuffix(caption(m.name), "s"), i+1)}
 		for j, f := range members(reflect.New(m.value.Type().Elem()).Elem()) {
 			name, label := rowName(m.name, i, f.name), caption(f.name)
-			field := web.ConsoleField{
+			field := pages.ConsoleField{
 				Name: name, Label: label, Type: "text", Value: strings.Join(given[name], " "),
 				Required: j == 0 && i < filled,
 			}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // The limits for sent forms.
@@ -142,7 +142,7 @@ func (v *view) outcome(verb admin.Verb, out reflect.Value, state actState, err e
 	o := outcome{Text: doneText(s, state.Subject), To: v.leads(s, out, state.Subject)}
 	if s.Secret {
 		for _, part := range v.once(nounOf(s.Name), members(out)) {
-			secret, _ := part.(web.ConsoleSecret)
+			secret, _ := part.(pages.ConsoleSecret)
 			for _, f := range secret.Secrets {
 				o.Secrets = append(o.Secrets, [2]string{f.Name, f.Value.Text})
 			}
@@ -155,7 +155,7 @@ func (v *view) outcome(verb admin.Verb, out reflect.Value, state actState, err e
 func (v *view) again(verb admin.Verb, state actState, o outcome) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
-	p := web.Console{Title: "Already done", Trail: v.trail(n, state.Subject)}
+	p := pages.Console{Title: "Already done", Trail: v.trail(n, state.Subject)}
 	switch {
 	case o.Text == "":
 		p.Title, p.Problem = "Outcome not known", "This form was sent before, and it is not known whether it was carried out. "+
@@ -174,7 +174,7 @@ func (v *view) again(verb admin.Verb, state actState, o outcome) {
 	case len(o.Secrets) > 0 && recent:
 		part := secretPart()
 		for _, s := range o.Secrets {
-			part.Secrets = append(part.Secrets, web.ConsoleFact{Name: s[0], Value: web.ConsoleCell{Text: s[1]}})
+			part.Secrets = append(part.Secrets, pages.ConsoleFact{Name: s[0], Value: pages.ConsoleCell{Text: s[1]}})
 		}
 		p.Parts = append(p.Parts, part)
 	case len(o.Secrets) > 0:
@@ -187,7 +187,7 @@ func (v *view) again(verb admin.Verb, state actState, o outcome) {
 func (v *view) unfinished(verb admin.Verb, state actState) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
-	p := web.Console{
+	p := pages.Console{
 		Title: "Not finished", Trail: v.trail(n, state.Subject),
 		Lead: "This form was sent before, and is still being carried out, once. Look in a minute.",
 	}
@@ -195,13 +195,13 @@ func (v *view) unfinished(verb admin.Verb, state actState) {
 	v.page(http.StatusConflict, n.name, p)
 }
 
-func (v *view) seeThere(p *web.Console, to string) {
-	p.Acts = append(p.Acts, web.ConsoleLink{Name: "See what there is now", URL: to})
+func (v *view) seeThere(p *pages.Console, to string) {
+	p.Acts = append(p.Acts, pages.ConsoleLink{Name: "See what there is now", URL: to})
 }
 
-func (v *view) seeProposal(p *web.Console, id string) {
+func (v *view) seeProposal(p *pages.Console, id string) {
 	if v.may("proposal show") {
-		p.Acts = append(p.Acts, web.ConsoleLink{
+		p.Acts = append(p.Acts, pages.ConsoleLink{
 			Name: "Show proposal " + shortened(id), URL: v.url("proposal show", url.Values{"id": {id}}),
 		})
 	}

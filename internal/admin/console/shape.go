@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // common lists fields that every page shows in the same way.
@@ -35,19 +35,19 @@ func text(item []member, field string) string {
 }
 
 // eachWord shows words one per line.
-func eachWord(_ *view, _ []member, c *web.ConsoleCell) { c.List, c.Text = strings.Fields(c.Text), "" }
+func eachWord(_ *view, _ []member, c *pages.ConsoleCell) { c.List, c.Text = strings.Fields(c.Text), "" }
 
 // notZero omits a zero.
-func notZero(_ *view, _ []member, c *web.ConsoleCell) {
+func notZero(_ *view, _ []member, c *pages.ConsoleCell) {
 	if c.Text == "0" {
 		c.Text = ""
 	}
 }
 
-func said(_ *view, _ []member, c *web.ConsoleCell) { c.Said = true }
+func said(_ *view, _ []member, c *pages.ConsoleCell) { c.Said = true }
 
 // clientLink shows the name that a client gave itself, with a link to the client.
-func clientLink(v *view, item []member, c *web.ConsoleCell) {
+func clientLink(v *view, item []member, c *pages.ConsoleCell) {
 	id := cmp.Or(text(item, "client_id"), text(item, "client"))
 	nameOr(c, id)
 	if id != "" && v.may("client show") {
@@ -56,10 +56,10 @@ func clientLink(v *view, item []member, c *web.ConsoleCell) {
 }
 
 // clientName shows that name on the client's own page.
-func clientName(_ *view, item []member, c *web.ConsoleCell) { nameOr(c, text(item, "id")) }
+func clientName(_ *view, item []member, c *pages.ConsoleCell) { nameOr(c, text(item, "id")) }
 
 // nameOr shows a name in quotation marks, or an ID if the name is empty.
-func nameOr(c *web.ConsoleCell, id string) {
+func nameOr(c *pages.ConsoleCell, id string) {
 	if c.Said = c.Text != ""; !c.Said {
 		c.Text, c.Code = shortened(id), true
 	}
@@ -74,7 +74,7 @@ func named(name, id string) string {
 }
 
 // attemptClient shows who tried. A client may have neither a name nor an ID.
-func attemptClient(v *view, item []member, c *web.ConsoleCell) {
+func attemptClient(v *view, item []member, c *pages.ConsoleCell) {
 	clientLink(v, item, c)
 	if c.Text == "" {
 		c.Text, c.Code = text(item, "agent"), false
@@ -82,29 +82,29 @@ func attemptClient(v *view, item []member, c *web.ConsoleCell) {
 	}
 }
 
-func personLink(v *view, _ []member, c *web.ConsoleCell) {
+func personLink(v *view, _ []member, c *pages.ConsoleCell) {
 	if c.Text != "" && v.may("user show") {
 		c.URL = v.url("user show", url.Values{"name": {c.Text}})
 	}
 }
 
-func badProblem(_ *view, _ []member, c *web.ConsoleCell) {
+func badProblem(_ *view, _ []member, c *pages.ConsoleCell) {
 	if c.Text != "" {
-		c.Badges = []web.ConsoleBadge{{Text: "not used", Tone: "bad"}}
+		c.Badges = []pages.ConsoleBadge{{Text: "not used", Tone: "bad"}}
 	}
 }
 
 // stateBadge shows a word as a badge with its tone.
 func stateBadge(tones map[string]string) shape {
-	return func(_ *view, _ []member, c *web.ConsoleCell) {
+	return func(_ *view, _ []member, c *pages.ConsoleCell) {
 		if c.Text != "" {
-			c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tones[c.Text]}}, ""
+			c.Badges, c.Text = []pages.ConsoleBadge{{Text: c.Text, Tone: tones[c.Text]}}, ""
 		}
 	}
 }
 
 // hostsOf returns the distinct hosts of addresses.
-func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
+func hostsOf(_ *view, _ []member, c *pages.ConsoleCell) {
 	var hosts []string
 	for _, address := range c.List {
 		u, err := url.Parse(address)
@@ -124,7 +124,7 @@ func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 
 // auditPerson shows the name of the user, even of a deleted account if the entry recorded the name.
 // The ID is below it, because another account may have the name now.
-func auditPerson(v *view, item []member, c *web.ConsoleCell) {
+func auditPerson(v *view, item []member, c *pages.ConsoleCell) {
 	if name := text(item, "user_name"); name != "" {
 		personLink(v, item, c) // with the ID
 		c.Note, c.Text, c.Code = shortened(c.Text), name, false
@@ -135,7 +135,7 @@ func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 }
 
 // auditClient shows a client by the name that it gave itself.
-func auditClient(_ *view, item []member, c *web.ConsoleCell) {
+func auditClient(_ *view, item []member, c *pages.ConsoleCell) {
 	id := c.Text
 	c.Text, c.Code = text(item, "client_name"), false
 	if c.Text != "" {
@@ -145,24 +145,24 @@ func auditClient(_ *view, item []member, c *web.ConsoleCell) {
 }
 
 // outcomeBadge shows the result of a call or operation.
-func outcomeBadge(_ *view, _ []member, c *web.ConsoleCell) {
+func outcomeBadge(_ *view, _ []member, c *pages.ConsoleCell) {
 	if c.Text == "" {
 		return
 	}
 	tone := map[string]string{"ok": "good", "allowed": "good", "success": "good"}[c.Text]
-	c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tone}}, ""
+	c.Badges, c.Text = []pages.ConsoleBadge{{Text: c.Text, Tone: tone}}, ""
 }
 
 // heldBack marks a tool that cannot be called until it is accepted.
-func heldBack(_ *view, _ []member, c *web.ConsoleCell) {
+func heldBack(_ *view, _ []member, c *pages.ConsoleCell) {
 	if c.Text == "yes" {
-		c.Badges = []web.ConsoleBadge{{Text: "held back", Tone: "bad"}}
+		c.Badges = []pages.ConsoleBadge{{Text: "held back", Tone: "bad"}}
 	}
 	c.Text = ""
 }
 
 // scopeNames shows the names of the scopes of an MCP server.
-func scopeNames(_ *view, item []member, c *web.ConsoleCell) {
+func scopeNames(_ *view, item []member, c *pages.ConsoleCell) {
 	m, _ := memberOf(item, "scopes")
 	scopes, ok := m.value.Interface().([]storage.ScopeText)
 	if !ok {
@@ -182,22 +182,22 @@ func scopeNames(_ *view, item []member, c *web.ConsoleCell) {
 const maxLines = 4
 
 // attemptVerdict shows a result with its explanation.
-func attemptVerdict(_ *view, item []member, c *web.ConsoleCell) {
-	c.Badges = []web.ConsoleBadge{verdictBadge(text(item, "ok") == "true", text(item, "pending") == "true",
+func attemptVerdict(_ *view, item []member, c *pages.ConsoleCell) {
+	c.Badges = []pages.ConsoleBadge{verdictBadge(text(item, "ok") == "true", text(item, "pending") == "true",
 		attempt.Fault(text(item, "fault")))}
 	c.Note, c.Text = c.Text, ""
 }
 
-func verdictBadge(ok, pending bool, fault attempt.Fault) web.ConsoleBadge {
+func verdictBadge(ok, pending bool, fault attempt.Fault) pages.ConsoleBadge {
 	switch {
 	case ok:
-		return web.ConsoleBadge{Text: "ok", Tone: "good"}
+		return pages.ConsoleBadge{Text: "ok", Tone: "good"}
 	case pending:
-		return web.ConsoleBadge{Text: "going on", Tone: "warn"}
+		return pages.ConsoleBadge{Text: "going on", Tone: "warn"}
 	case fault == "":
-		return web.ConsoleBadge{Text: "ended"}
+		return pages.ConsoleBadge{Text: "ended"}
 	}
-	return web.ConsoleBadge{Text: "failed", Tone: "bad"}
+	return pages.ConsoleBadge{Text: "failed", Tone: "bad"}
 }
 
 // maxID limits the length of an ID in lists, in characters.

@@ -8,14 +8,14 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // show shows the output of an operation that only reads.
 func (v *view) show(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := web.Console{Title: s.Summary, Lead: manual(verb)}
+	p := pages.Console{Title: s.Summary, Lead: manual(verb)}
 	subject := subjectOf(verb, query)
 	if s.Name == n.begin() {
 		p.Title, p.Lead = n.title, n.lead
@@ -57,7 +57,7 @@ func (v *view) show(verb admin.Verb) {
 }
 
 // screen renders outputs that have their own kind of page, and reports whether it did.
-func (v *view) screen(out any, p *web.Console) bool {
+func (v *view) screen(out any, p *pages.Console) bool {
 	switch out := out.(type) {
 	case admin.AttemptDetails:
 		v.attempt(out, p)
@@ -100,7 +100,7 @@ func (v *view) heading(n noun, all []member, subject url.Values) string {
 const maxHeading = 80
 
 // badges returns the badges beside the heading of an object.
-func (v *view) badges(n noun, all []member) (out []web.ConsoleBadge) {
+func (v *view) badges(n noun, all []member) (out []pages.ConsoleBadge) {
 	for _, m := range all {
 		if _, ok := n.badges[m.name]; ok {
 			out = append(out, v.cell(n, all, m).Badges...)
@@ -110,9 +110,9 @@ func (v *view) badges(n noun, all []member) (out []web.ConsoleBadge) {
 }
 
 // parts returns the fields of a value: simple facts first, then groups and tables.
-func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
-	var facts web.ConsoleFacts
-	var rest []web.ConsolePart
+func (v *view) parts(n noun, all []member, of url.Values) (parts []pages.ConsolePart) {
+	var facts pages.ConsoleFacts
+	var rest []pages.ConsolePart
 	for _, m := range all {
 		_, badge := n.badges[m.name]
 		switch {
@@ -121,7 +121,7 @@ func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePa
 			rest = append(rest, v.tableIn(n, m, of)...)
 		case isGroup(m.value):
 			for _, part := range v.parts(n, members(m.value), of) {
-				if f, ok := part.(web.ConsoleFacts); ok && f.Title == "" {
+				if f, ok := part.(pages.ConsoleFacts); ok && f.Title == "" {
 					f.Title = caption(m.name)
 					part = f
 				}
@@ -129,7 +129,7 @@ func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePa
 			}
 		default:
 			if c := v.cell(noun{}, all, m); !c.Blank() {
-				facts.Facts = append(facts.Facts, web.ConsoleFact{Name: caption(m.name), Value: c})
+				facts.Facts = append(facts.Facts, pages.ConsoleFact{Name: caption(m.name), Value: c})
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePa
 }
 
 // tableIn returns a list within an object. It omits an empty list unless the list has a hint.
-func (v *view) tableIn(n noun, m member, of url.Values) []web.ConsolePart {
+func (v *view) tableIn(n noun, m member, of url.Values) []pages.ConsolePart {
 	t, ok := n.tables[m.name]
 	if !ok {
 		t.title = caption(m.name)
@@ -148,14 +148,14 @@ func (v *view) tableIn(n noun, m member, of url.Values) []web.ConsolePart {
 	if m.value.Len() == 0 && t.empty.Text == "" {
 		return nil
 	}
-	return []web.ConsolePart{v.table(t, m.value, of)}
+	return []pages.ConsolePart{v.table(t, m.value, of)}
 }
 
 // few is the number of rows of a related list.
 const few = 10
 
 // relatedTo returns the lists about an object.
-func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
+func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []pages.ConsolePart) {
 	for _, r := range n.related {
 		verb, known := v.verbs[r.list]
 		value := text(all, r.field)
@@ -169,7 +169,7 @@ func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.Conso
 		}
 		list, err := v.listing(verb, in, r.table, few, of)
 		if err != nil {
-			list.Title, list.Empty = r.title, web.ConsoleHint{Text: "This could not be read."}
+			list.Title, list.Empty = r.title, pages.ConsoleHint{Text: "This could not be read."}
 		}
 		if len(list.Rows) == 0 && list.Empty.Text == "" {
 			continue
@@ -185,7 +185,7 @@ func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.Conso
 
 // acts returns the operations on an object, or the operations that create one if subject is empty.
 // Operations that take something away come last.
-func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.ConsoleLink) {
+func (v *view) acts(n noun, subject url.Values, thing []member) (out []pages.ConsoleLink) {
 	for _, verb := range admin.All() {
 		s := verb.Spec()
 		also := len(subject) == 0 && slices.Contains(n.also, s.Name)
@@ -197,10 +197,10 @@ func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.Conso
 			needs = nil
 		}
 		if covers(subject, needs) && v.allowed(s.Name, subject) {
-			out = append(out, web.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: s.Takes})
+			out = append(out, pages.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: s.Takes})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b web.ConsoleLink) int {
+	slices.SortStableFunc(out, func(a, b pages.ConsoleLink) int {
 		return cmp.Compare(weight(a.Grave), weight(b.Grave))
 	})
 	return out

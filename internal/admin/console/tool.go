@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // tool shows a tool of an MCP server with its changes, and links to the page that accepts them.
-func (v *view) tool(d admin.ToolDifference, p *web.Console) {
+func (v *view) tool(d admin.ToolDifference, p *pages.Console) {
 	n, subject := nounOf("resource tool"), subjectOf(v.verbs["resource tool"], v.r.URL.Query())
 	all := members(reflect.ValueOf(d.WatchedTool))
 	p.Title, p.Trail = d.Name, v.trailOfTools(n, subject)
@@ -19,10 +19,10 @@ func (v *view) tool(d admin.ToolDifference, p *web.Console) {
 	p.Parts = append(v.parts(n, all, subject), definition(d))
 }
 
-func toolBadges(t admin.WatchedTool) []web.ConsoleBadge {
-	out := []web.ConsoleBadge{{Text: t.State, Tone: toolTones[t.State]}}
+func toolBadges(t admin.WatchedTool) []pages.ConsoleBadge {
+	out := []pages.ConsoleBadge{{Text: t.State, Tone: toolTones[t.State]}}
 	if t.Held {
-		out = append(out, web.ConsoleBadge{Text: "held back", Tone: "bad"})
+		out = append(out, pages.ConsoleBadge{Text: "held back", Tone: "bad"})
 	}
 	return out
 }
@@ -31,8 +31,8 @@ func toolBadges(t admin.WatchedTool) []web.ConsoleBadge {
 var toolTones = map[string]string{admin.ToolAccepted: "good", admin.ToolChanged: "warn", admin.ToolNew: "warn"}
 
 // definition shows the text of a tool's definitions.
-func definition(d admin.ToolDifference) web.ConsoleText {
-	text := web.ConsoleText{
+func definition(d admin.ToolDifference) pages.ConsoleText {
+	text := pages.ConsoleText{
 		Title: "What has changed", Text: strings.Join(d.Lines, "\n"),
 		Lead: "- begins a line that was accepted and is gone, + a new one. A description is an instruction to a model.",
 	}
@@ -43,9 +43,9 @@ func definition(d admin.ToolDifference) web.ConsoleText {
 }
 
 // trailOfTools links from a tool to the tools of its MCP server.
-func (v *view) trailOfTools(n noun, subject url.Values) []web.ConsoleLink {
+func (v *view) trailOfTools(n noun, subject url.Values) []pages.ConsoleLink {
 	of := subjectOf(v.verbs["resource tools"], subject)
-	return append(v.trail(n, of), web.ConsoleLink{Name: "Tools", URL: v.url("resource tools", of)})
+	return append(v.trail(n, of), pages.ConsoleLink{Name: "Tools", URL: v.url("resource tools", of)})
 }
 
 // acceptance shows both definitions of a tool, each with a form. A form carries the digest of the
@@ -59,9 +59,9 @@ func (v *view) acceptance(status int, verb admin.Verb, state actState, problem s
 		v.failed(err)
 		return
 	}
-	p := web.Console{
+	p := pages.Console{
 		Title: actName(verb.Spec().Name) + ": " + d.Name, Badges: toolBadges(d.WatchedTool), Problem: problem,
-		Trail: v.trailOfTools(n, subject), Parts: []web.ConsolePart{definition(d)},
+		Trail: v.trailOfTools(n, subject), Parts: []pages.ConsolePart{definition(d)},
 	}
 	if d.Offered == "" {
 		p.Lead = "The MCP server describes the tool as it was accepted, so there is nothing to accept."
@@ -81,7 +81,7 @@ func (v *view) acceptance(status int, verb admin.Verb, state actState, problem s
 			v.visitors.Fail(v.w, v.r, err)
 			return
 		}
-		p.Parts = append(p.Parts, web.ConsoleForm{
+		p.Parts = append(p.Parts, pages.ConsoleForm{
 			Title: c.title, Lead: "Digest: " + c.digest, Action: v.url(verb.Spec().Name, subject), Step: step,
 			Button: c.button, BackURL: v.url("resource tool", subject),
 		})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
 )
 
 // member is a field of an input or output, by its JSON name.
@@ -154,7 +154,7 @@ var links = map[string][2]string{
 }
 
 // cell returns the cell for a field of an item of a noun.
-func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
+func (v *view) cell(n noun, item []member, m member) pages.ConsoleCell {
 	c := v.plainCell(m, n.badges)
 	v.link(m.name, &c)
 	for _, shapes := range []map[string]shape{n.shapes, common} {
@@ -167,15 +167,15 @@ func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
 }
 
 // plainCell returns a cell according to the type of the value.
-func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
+func (v *view) plainCell(m member, badges map[string]string) pages.ConsoleCell {
 	value := m.value
 	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
 		if value.IsNil() {
-			return web.ConsoleCell{}
+			return pages.ConsoleCell{}
 		}
 		value = value.Elem()
 	}
-	c := web.ConsoleCell{Code: isCode(m.name)}
+	c := pages.ConsoleCell{Code: isCode(m.name)}
 	switch x := value.Interface().(type) {
 	case time.Time:
 		if c.At = x; !x.IsZero() {
@@ -191,7 +191,7 @@ func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 		c.List = x
 	case bool:
 		if tone, ok := badges[m.name]; ok && x {
-			c.Badges = []web.ConsoleBadge{{Text: strings.ReplaceAll(m.name, "_", " "), Tone: tone}}
+			c.Badges = []pages.ConsoleBadge{{Text: strings.ReplaceAll(m.name, "_", " "), Tone: tone}}
 		} else if !ok {
 			c.Text = map[bool]string{true: "yes", false: "no"}[x]
 		}
@@ -249,7 +249,7 @@ func editable(v reflect.Value) string {
 }
 
 // link links a value to the page of the object that it names, if the role may see it.
-func (v *view) link(name string, c *web.ConsoleCell) {
+func (v *view) link(name string, c *pages.ConsoleCell) {
 	to, ok := links[name]
 	if ok && c.Text != "" && v.may(to[0]) {
 		c.URL = v.url(to[0], url.Values{to[1]: {c.Text}})

@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // before returns a connection to a database with the steps that precede the named one.
@@ -22,7 +22,7 @@ func before(t *testing.T, url, name string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(ctx) })
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage/export"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // kinds maps column types to kinds.
@@ -38,7 +38,7 @@ func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum 
 	}
 	for _, st := range all {
 		if st.AppliedAt.IsZero() {
-			return sum, fmt.Errorf("postgres: export: %w", schema(migrations.ErrPending))
+			return sum, fmt.Errorf("postgres: export: %w", schema(migration.ErrPending))
 		}
 	}
 	h.Migration = len(all)
@@ -138,7 +138,7 @@ func tableOf(ctx context.Context, tx pgx.Tx, name string) (t export.Table, boole
 // export cannot be used. If a later migration fails, the rows stay, and it returns a wrapped
 // export.ErrMigration. Open tries it again.
 func Import(ctx context.Context, url string, from *export.Reader, o Options) error {
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		return err
 	}

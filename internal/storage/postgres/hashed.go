@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/verdict"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // This file is for refresh tokens with one row each. Before step 12 of the schema, all tokens had
@@ -57,8 +57,8 @@ func (s *Store) learn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.numbered.Store(got.Has(migrations.NumberedRefresh))
-	due, err := migrations.Due(s.steps, got, migrations.AtOnce())
+	s.numbered.Store(got.Has(migration.NumberedRefresh))
+	due, err := migration.Due(s.steps, got, migration.AtOnce())
 	s.complete.Store(err == nil && len(due) == 0)
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 const (
@@ -51,19 +51,19 @@ func (s *Store) migrate(ctx context.Context, atOnce bool) error {
 	}
 	at := s.pool.clock.now()
 	if atOnce || len(applied.Steps) == 0 {
-		at = migrations.AtOnce()
+		at = migration.AtOnce()
 	}
-	due, err := migrations.Due(s.steps, applied, at)
+	due, err := migration.Due(s.steps, applied, at)
 	if err != nil || len(due) == 0 {
 		return schema(err)
 	}
 	if err := slow.prepareMigrations(ctx); err != nil {
 		return err
 	}
-	journal := migrations.Journal{Log: s.log}
+	journal := migration.Journal{Log: s.log}
 	defer journal.Close()
 	for {
-		var done migrations.Step
+		var done migration.Step
 		err := slow.retry(ctx, "migrate", func(ctx context.Context) error {
 			return slow.on(ctx, func(c *pgxpool.Conn) error {
 				// At a higher isolation level the transaction would have a snapshot, see takeLock.
@@ -103,7 +103,7 @@ func (s *Store) prepareMigrations(ctx context.Context) error {
 }
 
 // step applies the first due step and returns it, the zero Step if no step is due.
-func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrations.Step, err error) {
+func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migration.Step, err error) {
 	if n, err := exec(ctx, tx, takeLock); err != nil || n == 0 {
 		return none, cmp.Or(err, errMigrating)
 	}
@@ -111,7 +111,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 	if err != nil {
 		return none, err
 	}
-	due, err := migrations.Due(s.steps, got, at)
+	due, err := migration.Due(s.steps, got, at)
 	if err != nil || len(due) == 0 {
 		return none, schema(err)
 	}
@@ -128,7 +128,7 @@ func (s *Store) step(ctx context.Context, tx pgx.Tx, at time.Time) (none migrati
 }
 
 // run runs the script of a step in tx, or for a concurrent step on another connection.
-func (s *Store) run(ctx context.Context, tx pgx.Tx, d migrations.Step) error {
+func (s *Store) run(ctx context.Context, tx pgx.Tx, d migration.Step) error {
 	// The simple protocol runs a script of many statements as one transaction.
 	if !d.Concurrently {
 		_, err := tx.Conn().PgConn().Exec(ctx, d.SQL).ReadAll()
@@ -189,9 +189,9 @@ func (s *Store) tellPutOff(ctx context.Context) {
 }
 
 // MigrationStatus lists the steps of this version, and steps that only the database knows.
-func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
+func (s *Store) MigrationStatus(ctx context.Context) ([]migration.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got), err
+	return migration.Merge(s.steps, got), err
 }
 
 // Ready implements storage.Housekeeping.
@@ -200,13 +200,13 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := migrations.Current(s.steps, got); err != nil {
+	if err := migration.Current(s.steps, got); err != nil {
 		return fmt.Errorf("postgres: ready: %w", schema(err))
 	}
 	return nil
 }
 
-func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error) {
+func (s *Store) applied(ctx context.Context) (out migration.Applied, err error) {
 	err = s.do(ctx, "read the schema version", func(ctx context.Context, q querier) (err error) {
 		out, err = applied(ctx, q)
 		if state(err) == undefinedTable {
@@ -217,8 +217,8 @@ func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error)
 	return out, err
 }
 
-func applied(ctx context.Context, q querier) (out migrations.Applied, err error) {
-	out.Steps, err = each(ctx, q, func(r pgx.CollectableRow) (st migrations.Status, err error) {
+func applied(ctx context.Context, q querier) (out migration.Applied, err error) {
+	out.Steps, err = each(ctx, q, func(r pgx.CollectableRow) (st migration.Status, err error) {
 		var at int64
 		err = r.Scan(&st.Version, &st.Name, &at)
 		st.AppliedAt = column.Time(at)
@@ -232,12 +232,12 @@ func applied(ctx context.Context, q querier) (out migrations.Applied, err error)
 	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, pgx.ErrNoRows) {
 		err = nil // written by an earlier version
 	}
-	out.Needs = migrations.ReadNote(out.Steps, note)
+	out.Needs = migration.ReadNote(out.Steps, note)
 	return out, err
 }
 
 func schema(err error) error {
-	if errors.Is(err, migrations.ErrNewer) || errors.Is(err, migrations.ErrPending) {
+	if errors.Is(err, migration.ErrNewer) || errors.Is(err, migration.ErrPending) {
 		return fmt.Errorf("%w: %w", storage.ErrSchema, err)
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // forbidden matches SQL that fails behind a transaction pooler, or that other servers of the
@@ -28,7 +28,7 @@ const outbox = "outbox"
 
 func TestTheSQLIsPortable(t *testing.T) {
 	re := forbidden()
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // Options are the options of Open.
@@ -35,7 +35,7 @@ type Options struct {
 type Store struct {
 	pool     *pool
 	bare     *atomic.Bool // prepare no statements; see unprepared
-	steps    []migrations.Step
+	steps    []migration.Step
 	fixed    bool         // do not change the schema
 	numbered *atomic.Bool // refresh tokens are numbered; see learn
 	complete *atomic.Bool // no step is deferred
@@ -60,7 +60,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
 	}
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		return nil, err
 	}

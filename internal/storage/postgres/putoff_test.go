@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // older returns a store whose version does not number refresh tokens.
@@ -66,7 +66,7 @@ func TestAStepIsPutOffWhileOlderReplicasMayRun(t *testing.T) {
 				t.Error("refresh tokens are not numbered then")
 			}
 			wantPutOff(t, s, 0)
-			if err := old.Ready(ctx); !errors.Is(err, storage.ErrSchema) || !errors.Is(err, migrations.ErrNewer) {
+			if err := old.Ready(ctx); !errors.Is(err, storage.ErrSchema) || !errors.Is(err, migration.ErrNewer) {
 				t.Errorf("the older replica: got %v, want ErrNewer", err)
 			}
 		})
@@ -101,7 +101,7 @@ func wantPutOff(t *testing.T, s *Store, in time.Duration) {
 	}
 	for _, st := range all {
 		switch {
-		case st.Name != migrations.NumberedRefresh:
+		case st.Name != migration.NumberedRefresh:
 		case in == 0 && (st.AppliedAt.IsZero() || !st.DueAt.IsZero()):
 			t.Errorf("got %+v, want it applied", st)
 		case in > 0 && (!st.AppliedAt.IsZero() || (time.Until(st.DueAt)-in).Abs() > 30*time.Second):

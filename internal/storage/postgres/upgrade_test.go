@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 func TestUpgradeFromEarlierSchemas(t *testing.T) {
@@ -37,7 +37,7 @@ func upgradeFrom(t *testing.T, from int) {
 			t.Fatalf("%v: %s", err, query)
 		}
 	}
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,13 @@ func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Start(t).Database(t)
 	s := open(t, url, Options{})
 	defer s.Close()
-	next := migrations.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
+	next := migration.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
 	for _, q := range []struct {
 		sql string
 		arg any
 	}{
 		{"INSERT INTO schema_version (version, name, applied_at) VALUES ($1, 'next', 0)", next.Version},
-		{"UPDATE settings SET value = $1 WHERE name = 'schema_needs'", (migrations.Applied{}).Note(next)},
+		{"UPDATE settings SET value = $1 WHERE name = 'schema_needs'", (migration.Applied{}).Note(next)},
 	} {
 		if _, err := s.pool.Exec(ctx, q.sql, q.arg); err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage/export"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // kinds maps the column types of STRICT tables to kinds.
@@ -52,7 +52,7 @@ func Export(ctx context.Context, path string, to io.Writer, h export.Header) (su
 
 // exportable fills in the header from the database, and returns an error if a migration is missing.
 func exportable(ctx context.Context, tx *sql.Tx, h *export.Header) error {
-	steps, err := migrations.Steps(migrations.SQLite)
+	steps, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		return err
 	}
@@ -61,9 +61,9 @@ func exportable(ctx context.Context, tx *sql.Tx, h *export.Header) error {
 	case err != nil:
 		return err
 	case h.Migration < len(steps):
-		return schema(migrations.ErrPending)
+		return schema(migration.ErrPending)
 	case h.Migration > len(steps):
-		return schema(migrations.ErrNewer)
+		return schema(migration.ErrNewer)
 	}
 	err = tx.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = 'fingerprint'").Scan(&h.Fingerprint)
 	return ignore(err, sql.ErrNoRows)
@@ -196,7 +196,7 @@ func removeDatabase(path string) {
 
 // fillNew creates a database with the migrations of the export, and writes its rows.
 func fillNew(ctx context.Context, path string, from *export.Reader, o Options) error {
-	steps, err := migrations.Steps(migrations.SQLite)
+	steps, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 	modernc "modernc.org/sqlite"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/ramdisk"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 // TestEveryStatementCanFail runs the contract while each statement of each verb fails once before
@@ -30,7 +30,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	f := &faults{}
 	name := "sqlite failing " + t.Name()
 	sql.Register(name, &failingDriver{faults: f})
-	steps, err := migrations.Steps(migrations.SQLite)
+	steps, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}

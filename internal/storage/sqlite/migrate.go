@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
@@ -18,10 +18,10 @@ const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 // find it applied. It defers no step, because several servers on one file are rarely upgraded one
 // at a time.
 func (s *Store) Migrate(ctx context.Context) error {
-	journal := migrations.Journal{Log: s.log}
+	journal := migration.Journal{Log: s.log}
 	defer journal.Close()
 	for {
-		var done []migrations.Step
+		var done []migration.Step
 		err := s.write(ctx, "migrate", func(c *conn) (err error) {
 			done, err = s.step(c)
 			return err
@@ -43,7 +43,7 @@ func (s *Store) Tend(context.Context) error { return nil }
 
 // step applies the first missing step, or all steps to a new database, and returns the applied
 // steps.
-func (s *Store) step(c *conn) ([]migrations.Step, error) {
+func (s *Store) step(c *conn) ([]migration.Step, error) {
 	if _, err := c.exec(versionTable); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Store) step(c *conn) ([]migrations.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	due, err := migrations.Due(s.steps, applied, migrations.AtOnce())
+	due, err := migration.Due(s.steps, applied, migration.AtOnce())
 	if err != nil {
 		return nil, schema(err)
 	}
@@ -59,7 +59,7 @@ func (s *Store) step(c *conn) ([]migrations.Step, error) {
 		return nil, nil
 	}
 	script := due[0].SQL
-	if whole, version := migrations.SQLiteSchema(); len(applied.Steps) == 0 && version == len(due) {
+	if whole, version := migration.SQLiteSchema(); len(applied.Steps) == 0 && version == len(due) {
 		script = whole
 	} else {
 		due = due[:1]
@@ -68,7 +68,7 @@ func (s *Store) step(c *conn) ([]migrations.Step, error) {
 }
 
 // apply runs a script with the effect of the steps, and records them as applied.
-func (s *Store) apply(c *conn, script string, applied migrations.Applied, steps []migrations.Step) error {
+func (s *Store) apply(c *conn, script string, applied migration.Applied, steps []migration.Step) error {
 	c.dirty = true // the script bypasses exec
 	if _, err := c.c.ExecContext(context.Background(), script); err != nil {
 		return fmt.Errorf("up to step %d: %w", steps[len(steps)-1].Version, err)
@@ -84,16 +84,16 @@ func (s *Store) apply(c *conn, script string, applied migrations.Applied, steps 
 		if err != nil {
 			return err
 		}
-		applied.Steps = append(applied.Steps, migrations.Status{Version: d.Version, Name: d.Name})
-		applied.Needs = migrations.ReadNote(applied.Steps, note)
+		applied.Steps = append(applied.Steps, migration.Status{Version: d.Version, Name: d.Name})
+		applied.Needs = migration.ReadNote(applied.Steps, note)
 	}
 	return nil
 }
 
 // MigrationStatus lists the steps of this version, and steps that only the database knows.
-func (s *Store) MigrationStatus(ctx context.Context) ([]migrations.Status, error) {
+func (s *Store) MigrationStatus(ctx context.Context) ([]migration.Status, error) {
 	got, err := s.applied(ctx)
-	return migrations.Merge(s.steps, got), err
+	return migration.Merge(s.steps, got), err
 }
 
 // Ready implements storage.Housekeeping.
@@ -110,10 +110,10 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return wrap("ready", schema(migrations.Current(s.steps, got)))
+	return wrap("ready", schema(migration.Current(s.steps, got)))
 }
 
-func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error) {
+func (s *Store) applied(ctx context.Context) (out migration.Applied, err error) {
 	err = s.read(ctx, "read the schema version", func(c *conn) (err error) {
 		var tables int
 		err = c.one([]any{&tables}, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'")
@@ -126,8 +126,8 @@ func (s *Store) applied(ctx context.Context) (out migrations.Applied, err error)
 	return out, err
 }
 
-func applied(c *conn) (out migrations.Applied, err error) {
-	out.Steps, err = each(c, func(r scanner) (st migrations.Status, err error) {
+func applied(c *conn) (out migration.Applied, err error) {
+	out.Steps, err = each(c, func(r scanner) (st migration.Status, err error) {
 		var at int64
 		err = r.Scan(&st.Version, &st.Name, &at)
 		st.AppliedAt = column.Time(at)
@@ -138,12 +138,12 @@ func applied(c *conn) (out migrations.Applied, err error) {
 	}
 	var note []byte
 	err = ignore(c.one([]any{&note}, "SELECT value FROM settings WHERE name = 'schema_needs'"), storage.ErrNotFound)
-	out.Needs = migrations.ReadNote(out.Steps, note)
+	out.Needs = migration.ReadNote(out.Steps, note)
 	return out, err
 }
 
 func schema(err error) error {
-	if errors.Is(err, migrations.ErrNewer) || errors.Is(err, migrations.ErrPending) {
+	if errors.Is(err, migration.ErrNewer) || errors.Is(err, migration.ErrPending) {
 		return fmt.Errorf("%w: %w", storage.ErrSchema, err)
 	}
 	return err

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 	"github.com/mcp-authd/mcp-authd/internal/storage/storagetest"
-	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
 func TestEightOpenersOfOneNewFile(t *testing.T) {
@@ -75,11 +75,11 @@ func TestMigrationLog(t *testing.T) {
 func TestANewerSchemaThatOnlyAddsIsServed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
 	s := open(t, path)
-	next := migrations.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
+	next := migration.Step{Version: len(s.steps) + 1, Needs: len(s.steps)}
 	err := s.write(context.Background(), "test", func(c *conn) error {
 		return all(
 			run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, 'next', 0)", next.Version),
-			run(c, "UPDATE settings SET value = ? WHERE name = 'schema_needs'", (migrations.Applied{}).Note(next)),
+			run(c, "UPDATE settings SET value = ? WHERE name = 'schema_needs'", (migration.Applied{}).Note(next)),
 		)
 	})
 	if err != nil {
@@ -160,7 +160,7 @@ func upgradeFrom(t *testing.T, from int) {
 			t.Fatalf("%v: %s", err, query)
 		}
 	}
-	steps, err := migrations.Steps(migrations.SQLite)
+	steps, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		t.Fatal(err)
 	}

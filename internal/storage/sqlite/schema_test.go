@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 var update = flag.Bool("update", false, "write migrations/schema/sqlite.sql")
@@ -28,7 +28,7 @@ func TestSchemaOfNewDatabases(t *testing.T) {
 		}
 		return // the file is part of the next build
 	}
-	if got, version := migrations.SQLiteSchema(); got != script || version != len(stepped.steps) {
+	if got, version := migration.SQLiteSchema(); got != script || version != len(stepped.steps) {
 		t.Fatalf("%s is not what the steps come to (as of step %d of %d); "+
 			"run go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update", path, version, len(stepped.steps))
 	}

@@ -24,7 +24,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // Memory is the path of a database in memory that ends with its Store.
@@ -44,7 +44,7 @@ type Store struct {
 	writer *writer
 	reads  *pool // nil: reads go through the writer (a database in memory)
 	asides *pool // for contexts marked by storage.Aside; nil if reads is
-	steps  []migrations.Step
+	steps  []migration.Step
 	now    func() time.Time
 	log    *slog.Logger
 
@@ -67,7 +67,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	steps, err := migrations.Steps(migrations.SQLite)
+	steps, err := migration.Steps(migration.SQLite)
 	if err != nil {
 		return nil, err
 	}
