@@ -80,6 +80,8 @@ func notRun(line string) (reason string, ok bool) {
 		"grype ":                               "it is a scanner of others; test/release reads the list",
 		"go version -m ":                       "it needs a release; test/release reads the program",
 		"git clone --branch v":                 "it needs a published release",
+		"git clone https://github.com/mcp-":    "it fetches this repository",
+		"make build":                           "the tests build the program themselves",
 		"diff SHA256SUMS ":                     "it needs a release; test/release compares two builds",
 		"mcp-authd login --call pay ":          "it needs such a tool; test/e2e calls one that needs an approval",
 		"gh attestation ":                      "it needs a published release",

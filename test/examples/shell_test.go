@@ -15,13 +15,16 @@ var (
 	flag    = regexp.MustCompile(` (--[a-z-]+)`)
 )
 
+// built matches the ways to start the program in a clone.
+var built = regexp.MustCompile(`^(?:go run \./cmd/|bin/)mcp-authd `)
+
 // commands returns the commands of a shell block, one per line, with the name of the binary instead
-// of go run.
+// of go run or its path in a clone.
 func commands(text string) (out []string) {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "$ "))
 		if line != "" && !strings.HasPrefix(line, "#") {
-			out = append(out, strings.Replace(line, "go run ./cmd/mcp-authd ", "mcp-authd ", 1))
+			out = append(out, built.ReplaceAllString(line, "mcp-authd "))
 		}
 	}
 	return out
