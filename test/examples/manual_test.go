@@ -81,6 +81,7 @@ func notRun(line string) (reason string, ok bool) {
 		"go version -m ":                       "it needs a release; test/release reads the program",
 		"git clone --branch v":                 "it needs a published release",
 		"git clone https://github.com/mcp-":    "it fetches this repository",
+		"cd mcp-authd":                         "it goes with the clone",
 		"make build":                           "the tests build the program themselves",
 		"diff SHA256SUMS ":                     "it needs a release; test/release compares two builds",
 		"mcp-authd login --call pay ":          "it needs such a tool; test/e2e calls one that needs an approval",
