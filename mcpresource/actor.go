@@ -2,9 +2,6 @@ package mcpresource
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -14,12 +11,12 @@ import (
 // delegated to it, and so on. Names come from the application or from other issuers: show and log
 // them, but base decisions on Scopes and [Rules.Direct].
 func (p *Principal) Actors() []oauth.Actor {
-	chain, _ := p.acting()
+	chain, _ := acting(p)
 	return chain
 }
 
 // acting returns the actors, or an error if the act claim cannot be read.
-func (p *Principal) acting() ([]oauth.Actor, error) {
+func acting(p *Principal) ([]oauth.Actor, error) {
 	switch {
 	case p == nil:
 		return nil, nil
@@ -47,35 +44,4 @@ func (p *Principal) setActors(claim json.RawMessage) error {
 	}
 	p.actors, p.actorsKnown = first.Chain(), true
 	return nil
-}
-
-// errHelper is the cause when a sub-agent is refused.
-var errHelper = errors.New("only the application itself may, and no helper of it")
-
-// direct returns an error that wraps ErrForbidden if need allows only the application itself, and
-// an actor acts for it.
-func (p *Principal) direct(need Requirement) error {
-	if !need.Direct {
-		return nil
-	}
-	chain, err := p.acting()
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: %w", ErrForbidden, err)
-	case len(chain) > 0:
-		return fmt.Errorf("%w: %w", ErrForbidden, errHelper)
-	}
-	return nil
-}
-
-// actorNames returns the names of a chain for the log, current actor first; "" for an empty chain.
-func actorNames(chain []oauth.Actor) string {
-	if len(chain) == 0 {
-		return ""
-	}
-	out := make([]string, len(chain))
-	for i, a := range chain {
-		out[i] = cutText(a.Name())
-	}
-	return strings.Join(out, " ")
 }

@@ -70,3 +70,11 @@ func (v *introspector) remembers(token string) bool {
 func outage(err error) bool {
 	return errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrInvalidToken)
 }
+
+// judged returns a validator's error, wrapped in ErrUnavailable if it leaves the token undecided.
+func judged(err error) error {
+	if outage(err) {
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
+	}
+	return err
+}

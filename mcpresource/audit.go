@@ -8,12 +8,9 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -69,10 +66,10 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
 	e.Took, e.Reference = e.Time.Sub(p.began), p.reference
 	if e.Principal = p.principal; e.Principal != nil {
-		e.OpenedBy = e.Principal.openedBy
+		e.OpenedBy = p.caller.openedBy
 	}
 	for _, m := range p.envelope.Messages {
-		e.Operations = append(e.Operations, operationOf(m).record(false))
+		e.Operations = append(e.Operations, recorded(operationOf(m), false))
 	}
 	g.c.Audit(e)
 }
@@ -119,24 +116,6 @@ func nameOf(method string) string {
 	return "name"
 }
 
-// cutText shortens text that a caller may have chosen.
-func cutText(s string) string {
-	if len(s) <= maxReason {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxReason], "") + "..."
-}
-
-const maxReason = 300 // bytes
-
-// host returns an address without its port.
-func host(addr string) string {
-	if ap, err := netip.ParseAddrPort(addr); err == nil {
-		return ap.Addr().Unmap().String()
-	}
-	return addr
-}
-
 // Report records a call in the audit log, for adapters. Unlike the HTTP status, they know whether a
 // tool failed. If e has no caller, it is taken from ctx. Arguments are dropped unless
 // Config.CallArguments is set. See TakeCalls.
@@ -145,10 +124,13 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 		e.Principal, _ = FromContext(ctx)
 	}
 	if e.Principal != nil {
-		e.OpenedBy = e.Principal.openedBy
-		e.Principal.traced.report(e.Outcome)
+		e.OpenedBy = ""
+	}
+	if from := callerOf(e.Principal); from != nil {
+		e.OpenedBy = from.openedBy
+		from.traced.report(e.Outcome)
 		call := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}
-		if c := e.Principal.cleared; c != nil && e.Clearance == "" && c.isFor(call) {
+		if c := from.cleared; c != nil && e.Clearance == "" && c.isFor(call) {
 			e.Clearance = c.id
 		}
 	}
@@ -159,7 +141,7 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 		e.Time = g.c.Now().Add(-e.Duration)
 	}
 	e.Digest = Digest(e.Arguments)
-	kept := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}.record(g.c.CallArguments)
+	kept := recorded(Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}, g.c.CallArguments)
 	e.Method, e.Name, e.Arguments = kept.Method, kept.Name, kept.Arguments
 	g.c.Calls(ctx, e)
 }
@@ -177,15 +159,16 @@ func Digest(arguments json.RawMessage) string {
 // TakeCalls declares that the handler of a guarded request reports its calls with Report. ctx is
 // the context of that request.
 func TakeCalls(ctx context.Context) {
-	if p, ok := FromContext(ctx); ok && p.reported != nil {
-		p.reported.Store(true)
+	p, _ := FromContext(ctx)
+	if from := callerOf(p); from != nil {
+		from.reported.Store(true)
 	}
 }
 
 // called reports the calls of a message. Messages that it implies are not reported.
 func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int, err error) {
-	defer p.traced.end(outcome, status) // after the handler's own reports
-	if g.c.Calls == nil || p.calls.Load() {
+	defer p.caller.traced.end(outcome, status) // after the handler's own reports
+	if g.c.Calls == nil || p.caller.reported.Load() {
 		return
 	}
 	for _, m := range p.envelope.Messages {
@@ -201,24 +184,14 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 	}
 }
 
-// record returns an operation as the audit log may store it: with arguments if asked for, a name of
-// limited length, and redacted resource URIs.
-func (op Operation) record(arguments bool) Operation {
-	const longest = 256
-	name := op.Name
-	if message.IsResource(op.Method) {
-		name = oauth.Redacted(name)
+// actorNames returns the names of a chain for the log, current actor first; "" for an empty chain.
+func actorNames(chain []oauth.Actor) string {
+	if len(chain) == 0 {
+		return ""
 	}
-	out := Operation{Method: cut(op.Method, longest), Name: cut(name, longest)}
-	if arguments {
-		out.Arguments = slices.Clone(op.Arguments)
+	out := make([]string, len(chain))
+	for i, a := range chain {
+		out[i] = cutText(a.Name())
 	}
-	return out
-}
-
-func cut(s string, longest int) string {
-	if len(s) > longest {
-		return strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	return s
+	return strings.Join(out, " ")
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -57,9 +56,10 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 		return refused
 	}
 	own := *principal // the validator may share its Principal
-	own.again, own.reported, own.at = g.validateAgain(p.presented), &p.calls, p.at
-	if own.proof = nil; g.proofs {
-		own.proof = &p.proof
+	p.caller.again, p.caller.at = g.validateAgain(p.presented), p.at
+	attach(&own, &p.caller)
+	if keepProof(&own, nil); g.proofs {
+		keepProof(&own, &p.proof)
 	}
 	p.principal, p.who = &own, own.Person()
 	return nil
@@ -123,15 +123,6 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 	return nil
 }
 
-// expired describes a token's expiry together with the current time.
-func expired(at, now time.Time) string {
-	if at.IsZero() {
-		return "expired: it has no exp"
-	}
-	const form = time.RFC3339
-	return fmt.Sprintf("expired: exp is %s, and it is %s", at.UTC().Format(form), now.UTC().Format(form))
-}
-
 // Verify checks a credential from outside a request, such as the token in the environment of a
 // stdio server. It applies the same rules: the validator, then issuer, audience (the resource, not
 // an alias) and times. A token bound to a key is rejected, because there is no proof. The error
@@ -150,6 +141,6 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 		return nil, err
 	}
 	own := *p // the validator may share its Principal
-	own.again, own.reported, own.at = g.validateAgain(c), &atomic.Bool{}, g.own
+	attach(&own, &caller{again: g.validateAgain(c), at: g.own})
 	return &own, nil
 }

@@ -1,11 +1,9 @@
 package mcpresource
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -21,11 +19,11 @@ type Authentication struct {
 	MaxAge time.Duration // maximum age, in whole seconds; 0: no limit
 }
 
-// demands reports whether a requires anything.
-func (a Authentication) demands() bool { return len(a.ACR) > 0 || a.MaxAge > 0 }
+// demandsProof reports whether a requires anything.
+func demandsProof(a Authentication) bool { return len(a.ACR) > 0 || a.MaxAge > 0 }
 
-// and returns the combination of a and b. If they have no class in common, nothing satisfies it.
-func (a Authentication) and(b Authentication) Authentication {
+// bothProofs returns the combination of a and b. If they have no class in common, nothing satisfies it.
+func bothProofs(a, b Authentication) Authentication {
 	out := a
 	switch {
 	case len(a.ACR) == 0:
@@ -63,7 +61,7 @@ func (e *AuthenticationError) Error() string {
 
 // proven returns an *AuthenticationError unless the token of p satisfies need.
 func (g *Guard) proven(p *Principal, need Authentication) error {
-	if !need.demands() || p.proves(need, g.c.Now()) {
+	if !demandsProof(need) || proves(p, need, g.c.Now()) {
 		return nil
 	}
 	return &AuthenticationError{need}
@@ -71,35 +69,13 @@ func (g *Guard) proven(p *Principal, need Authentication) error {
 
 // proves reports whether the claims of a token satisfy need (RFC 9068 §2.2.1, RFC 9470 §6). An
 // auth_time in the future is accepted, because the server's clock may be ahead.
-func (p *Principal) proves(need Authentication, now time.Time) bool {
-	says, ok := p.proof.of(p)
+func proves(p *Principal, need Authentication, now time.Time) bool {
+	says, ok := proofOf(p)
 	if !ok {
 		return false
 	}
 	recent := need.MaxAge == 0 || says.AuthTime > 0 && now.Sub(time.Unix(says.AuthTime, 0)) <= need.MaxAge
 	return recent && (len(need.ACR) == 0 || says.ACR != noACR && slices.Contains(need.ACR, says.ACR))
-}
-
-// proof holds the claims about the user's authentication. They are read once per request, because a
-// list checks each of its entries.
-type proof struct {
-	AuthTime int64  `json:"auth_time"`
-	ACR      string `json:"acr"`
-}
-
-// reading is a proof that is read on first use. A nil reading reads it each time.
-type reading struct {
-	once  sync.Once
-	proof proof
-	ok    bool
-}
-
-func (r *reading) of(p *Principal) (proof, bool) {
-	if r == nil {
-		r = &reading{}
-	}
-	r.once.Do(func() { r.ok = json.Unmarshal(p.Claims, &r.proof) == nil })
-	return r.proof, r.ok
 }
 
 // insufficient refuses a token whose user must authenticate again or with more factors (RFC 9470

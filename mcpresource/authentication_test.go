@@ -91,9 +91,9 @@ func TestAuthentication(t *testing.T) {
 
 // Two requirements without a common class are satisfied by no class, not by any.
 func TestAuthenticationsThatExcludeEachOther(t *testing.T) {
-	both := Authentication{ACR: []string{"a"}}.and(Authentication{ACR: []string{"b"}, MaxAge: time.Minute})
+	both := bothProofs(Authentication{ACR: []string{"a"}}, Authentication{ACR: []string{"b"}, MaxAge: time.Minute})
 	p := &Principal{Claims: []byte(`{"acr":"a","auth_time":1}`)}
-	if !both.demands() || p.proves(both, time.Unix(1, 0)) {
+	if !demandsProof(both) || proves(p, both, time.Unix(1, 0)) {
 		t.Errorf("met: %+v", both)
 	}
 }

@@ -32,7 +32,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		case want.Deny && anonymous == nil:
 			lacking = deniedBy(want)
 			continue
-		case want.open():
+		case isOpen(want):
 			continue
 		case anonymous != nil:
 			return anonymous
@@ -40,14 +40,14 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		if !need.Has(want.Scopes...) {
 			need = need.Union(want.Scopes)
 		}
-		if err := p.principal.direct(want); err != nil {
+		if err := direct(p.principal, want); err != nil {
 			return p.forbidden(err) // no scope would help
 		}
 		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
 		}
-		proof = proof.and(want.Authentication)
-		if want.Clearance.demands() {
+		proof = bothProofs(proof, want.Authentication)
+		if demandsApproval(want.Clearance) {
 			p.needs(operationOf(m), want.Clearance)
 		}
 	}
@@ -58,7 +58,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking.Denied:
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
-			text: lacking.text(), err: lacking,
+			text: denialText(lacking), err: lacking,
 		}
 	}
 	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
@@ -131,15 +131,15 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 // Covers reports whether the caller in ctx has the scopes for op, whatever its arguments and Check.
 // Lists should show such entries.
 func (g *Guard) Covers(ctx context.Context, op Operation) bool {
-	if op.checkURI() != nil {
+	if checkURI(op) != nil {
 		return false
 	}
 	need := g.policy.Require(op)
-	if need.open() {
+	if isOpen(need) {
 		return true
 	}
 	p, ok := FromContext(ctx)
-	return ok && p.direct(need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
+	return ok && direct(p, need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
 }
 
 // CoversWithScopes is like Covers, for a caller with all scopes and a fresh sign-in. Lists may show
@@ -147,19 +147,19 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 // sub-agent where only the application itself may call, and for resource URIs that are never
 // allowed.
 func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
-	if op.checkURI() != nil {
+	if checkURI(op) != nil {
 		return false
 	}
 	need := g.policy.Require(op)
-	if need.open() {
+	if isOpen(need) {
 		return true
 	}
 	p, ok := FromContext(ctx)
-	return ok && !need.Deny && p.direct(need) == nil
+	return ok && !need.Deny && direct(p, need) == nil
 }
 
 func (g *Guard) need(op Operation) (Requirement, error) {
-	if err := op.checkURI(); err != nil {
+	if err := checkURI(op); err != nil {
 		return Requirement{}, err
 	}
 	return g.policy.Require(op), nil
@@ -168,14 +168,14 @@ func (g *Guard) need(op Operation) (Requirement, error) {
 // covered returns the caller, or nil if none is required, and the approval that a call needs.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := g.need(op)
-	if err != nil || need.open() {
+	if err != nil || isOpen(need) {
 		return nil, Clearance{}, err
 	}
 	p, ok := FromContext(ctx)
 	if !ok {
 		return nil, Clearance{}, ErrNoCaller
 	}
-	if err := p.direct(need); err != nil {
+	if err := direct(p, need); err != nil {
 		return nil, Clearance{}, err
 	}
 	if scope := g.sufficient(p, need); scope != nil {
@@ -209,25 +209,22 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	at := p.at
-	if at == nil { // outside a request
-		at = g.own
+	at, from := g.own, callerOf(p)
+	if from != nil {
+		at = from.at
 	}
 	if err := g.checkClaims(p, at); err != nil {
 		return err
 	}
-	if p.again != nil {
-		now, err := p.again(ctx)
+	if from != nil {
+		now, err := from.again(ctx)
 		if err == nil {
 			err = g.same(p, now, at)
 		}
 		if err != nil {
 			return judged(err)
 		}
-		own := *p // keep the fields that only the request has
-		own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
-		own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
-		ctx = NewContext(ctx, &own)
+		ctx = NewContext(ctx, renewed(p, now))
 	}
 	return g.Authorize(ctx, op)
 }
@@ -242,14 +239,6 @@ func (g *Guard) same(p, now *Principal, at *address) error {
 		return invalid("belongs to another caller now")
 	}
 	return g.checkClaims(now, at)
-}
-
-// judged returns a validator's error, wrapped in ErrUnavailable if it leaves the token undecided.
-func judged(err error) error {
-	if outage(err) {
-		return fmt.Errorf("%w: %v", ErrUnavailable, err)
-	}
-	return err
 }
 
 // sufficient compares the required scopes with the caller's, including implied ones (RS-32, RS-43).
@@ -268,4 +257,23 @@ func deniedBy(need Requirement) *ScopeError { return &ScopeError{Denied: true, R
 
 func (g *Guard) holds(p *Principal, need Requirement) bool {
 	return !need.Deny && (p.Scopes.Has(need.Scopes...) || g.hierarchic(p.Scopes).Has(need.Scopes...))
+}
+
+// errHelper is the cause when a sub-agent is refused.
+var errHelper = errors.New("only the application itself may, and no helper of it")
+
+// direct returns an error that wraps ErrForbidden if need allows only the application itself, and
+// an actor acts for it.
+func direct(p *Principal, need Requirement) error {
+	if !need.Direct {
+		return nil
+	}
+	chain, err := acting(p)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrForbidden, err)
+	case len(chain) > 0:
+		return fmt.Errorf("%w: %w", ErrForbidden, errHelper)
+	}
+	return nil
 }

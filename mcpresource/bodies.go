@@ -2,10 +2,7 @@ package mcpresource
 
 import (
 	"errors"
-	"io"
-	"net/http"
 	"sync"
-	"time"
 )
 
 // Bodies limits the memory for request bodies of all callers, from the first byte read until the
@@ -28,6 +25,9 @@ func NewBodies(bytes int64) *Bodies {
 	return &Bodies{most: bytes, share: bytes / 4, of: map[string]int64{}}
 }
 
+// share returns the most bytes of one caller.
+func share(b *Bodies) int64 { return b.share }
+
 var (
 	errShare = errors.New("mcpresource: the bodies of one caller take too much memory")
 	errFull  = errors.New("mcpresource: the bodies of all requests take too much memory")
@@ -35,7 +35,7 @@ var (
 
 // take counts n bytes for who. If that exceeds a limit, it counts nothing and returns errShare or
 // errFull.
-func (b *Bodies) take(who string, n int64) error {
+func take(b *Bodies, who string, n int64) error {
 	if n == 0 { // the end of a body, which may be empty: nothing to give back later
 		return nil
 	}
@@ -52,42 +52,12 @@ func (b *Bodies) take(who string, n int64) error {
 	return nil
 }
 
-func (b *Bodies) give(who string, n int64) {
+// give stops counting n bytes of who.
+func give(b *Bodies, who string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.total -= n
 	if b.of[who] -= n; b.of[who] == 0 {
 		delete(b.of, who)
 	}
-}
-
-// counted is a request body whose bytes count once they have arrived. A size that is announced but
-// not sent takes no memory.
-type counted struct {
-	io.Reader
-	bodies  *Bodies
-	passage *passage
-}
-
-func (c counted) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	if err := c.bodies.take(c.passage.person(), int64(n)); err != nil {
-		return 0, err
-	}
-	c.passage.held += int64(n)
-	return n, err
-}
-
-// crowded returns the refusal for a body that exceeds a limit of memory, or nil for other errors.
-func (p *passage) crowded(err error) *refusal {
-	switch {
-	case errors.Is(err, errShare):
-		return p.limited("Too much is being sent at once.", time.Second)
-	case errors.Is(err, errFull):
-		return &refusal{
-			outcome: OutcomeCrowded, status: http.StatusServiceUnavailable, text: "The server is busy.",
-			retry: time.Second, err: err,
-		}
-	}
-	return nil
 }

@@ -201,10 +201,10 @@ func TestApplicationsArePersons(t *testing.T) {
 func TestBodiesOfMany(t *testing.T) {
 	b := NewBodies(128 << 20)
 	for i := range 20 {
-		for b.take(fmt.Sprint("greedy", i), 64<<10) == nil {
+		for take(b, fmt.Sprint("greedy", i), 64<<10) == nil {
 		}
 	}
-	if err := b.take("modest", 4<<10); err != nil {
+	if err := take(b, "modest", 4<<10); err != nil {
 		t.Errorf("got %v, want room", err)
 	}
 	if b.total > b.most {

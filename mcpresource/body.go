@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
@@ -98,7 +99,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 				err: ambiguous(errMethod),
 			}
 		}
-		if err := operationOf(m).checkURI(); err != nil {
+		if err := checkURI(operationOf(m)); err != nil {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams,
 				id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err,
@@ -109,4 +110,35 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return refused
 	}
 	return compare(r, p)
+}
+
+// counted is a request body whose bytes count once they have arrived. A size that is announced but
+// not sent takes no memory.
+type counted struct {
+	io.Reader
+	bodies  *Bodies
+	passage *passage
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if err := take(c.bodies, c.passage.person(), int64(n)); err != nil {
+		return 0, err
+	}
+	c.passage.held += int64(n)
+	return n, err
+}
+
+// crowded returns the refusal for a body that exceeds a limit of memory, or nil for other errors.
+func (p *passage) crowded(err error) *refusal {
+	switch {
+	case errors.Is(err, errShare):
+		return p.limited("Too much is being sent at once.", time.Second)
+	case errors.Is(err, errFull):
+		return &refusal{
+			outcome: OutcomeCrowded, status: http.StatusServiceUnavailable, text: "The server is busy.",
+			retry: time.Second, err: err,
+		}
+	}
+	return nil
 }

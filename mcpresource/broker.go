@@ -167,7 +167,7 @@ type brokerRequest struct {
 func (b *Broker) request(ctx context.Context, provider string, scopes []string) (brokerRequest, error) {
 	p, ok := FromContext(ctx)
 	switch {
-	case !ok || p.presented == nil:
+	case !ok || presentedToken(p) == "":
 		return brokerRequest{}, ErrNoCaller
 	case p.Issuer != b.c.Issuer: // only its issuer may see the token
 		return brokerRequest{}, fmt.Errorf("%w of %s", ErrNoCaller, b.c.Issuer)
@@ -180,30 +180,15 @@ func (b *Broker) request(ctx context.Context, provider string, scopes []string) 
 		}
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(scopes)))
-	key := strings.Join([]string{p.Key(), p.grant(), provider, strings.Join(sorted, " ")}, "\x00")
-	return brokerRequest{key: key, subject: p.presented.token, provider: provider, scopes: sorted}, nil
+	key := strings.Join([]string{p.Key(), grantOf(p), provider, strings.Join(sorted, " ")}, "\x00")
+	return brokerRequest{key: key, subject: presentedToken(p), provider: provider, scopes: sorted}, nil
 }
 
-// presented is the caller's token. It is behind a pointer in an unexported field, so that printing
-// a principal or a context does not show it.
-type presented struct{ token string }
-
-// withCredential returns a copy of p with the token, for use by a Broker. A copy is needed because
-// Principals are shared between requests.
-func (p *Principal) withCredential(c Credential) *Principal {
-	if p == nil {
-		return nil
-	}
-	own := *p
-	own.presented = &presented{c.Token}
-	return &own
-}
-
-// grant returns the id of the token's grant, or a hash of the token without a grant.
-func (p *Principal) grant() string {
+// grantOf returns the id of the token's grant, or a hash of the token without a grant.
+func grantOf(p *Principal) string {
 	if id := p.GrantID(); id != "" {
 		return id
 	}
-	sum := sha256.Sum256([]byte(p.presented.token))
+	sum := sha256.Sum256([]byte(presentedToken(p)))
 	return string(sum[:])
 }

@@ -32,7 +32,7 @@ func newExchanger(t *testing.T) *exchanger {
 	e := &exchanger{answer: func(r *http.Request) (int, string) {
 		return 200, fmt.Sprintf(
 			`{"access_token":"upstream of %s","issued_token_type":%q,"token_type":"bearer","expires_in":3600,"scope":"repo user"}`,
-			r.Form.Get("subject_token"), typeAccessToken,
+			r.Form.Get("subject_token"), oauth.TokenTypeAccess,
 		)
 	}}
 	mux := http.NewServeMux()
@@ -80,7 +80,7 @@ func calling(e *exchanger, token, grant string) context.Context {
 	p := &Principal{
 		Issuer: e.URL, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"` + grant + `"}`),
 	}
-	return NewContext(context.Background(), p.withCredential(Credential{Token: token}))
+	return NewContext(context.Background(), withCredential(p, Credential{Token: token}))
 }
 
 func TestBroker(t *testing.T) {
@@ -122,7 +122,7 @@ func TestBroker(t *testing.T) {
 			t.Errorf("the same again: got %q after %d questions", got, e.asked.Load()-before)
 		}
 		bob := &Principal{Issuer: e.URL, Subject: "bob", ClientID: "app", Claims: json.RawMessage(`{"gid":"grt_1"}`)}
-		ask(NewContext(t.Context(), bob.withCredential(Credential{Token: "bobs"})), "github", "a", "b")
+		ask(NewContext(t.Context(), withCredential(bob, Credential{Token: "bobs"})), "github", "a", "b")
 		ask(calling(e, "one", "grt_2"), "github", "a", "b")
 		ask(calling(e, "one", "grt_1"), "google", "a", "b")
 		ask(calling(e, "one", "grt_1"), "github", "a")
@@ -137,8 +137,8 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("RS-202 a caller has what it presented for itself alone", func(t *testing.T) {
 		shared := &Principal{Issuer: e.URL, Subject: "alice"}
-		if a, b := shared.withCredential(Credential{Token: "a"}),
-			shared.withCredential(Credential{Token: "b"}); a.presented.token != "a" || b.presented.token != "b" ||
+		if a, b := withCredential(shared, Credential{Token: "a"}),
+			withCredential(shared, Credential{Token: "b"}); a.presented.token != "a" || b.presented.token != "b" ||
 			shared.presented != nil {
 			t.Error("principals share what they hold")
 		}
@@ -266,7 +266,7 @@ func TestBrokerRefusals(t *testing.T) {
 		foreign := &Principal{Issuer: "https://other.example.com", Subject: "alice"}
 		for name, ctx := range map[string]context.Context{
 			"none": t.Context(), "by hand": NewContext(t.Context(), &Principal{Issuer: e.URL, Subject: "alice"}),
-			"foreign": NewContext(t.Context(), foreign.withCredential(Credential{Token: "t"})),
+			"foreign": NewContext(t.Context(), withCredential(foreign, Credential{Token: "t"})),
 		} {
 			if _, err := b.Token(ctx, "github"); !errors.Is(err, ErrNoCaller) {
 				t.Errorf("%s: got %v", name, err)

@@ -17,10 +17,10 @@ type CallKeeper interface {
 // others, such as LogCalls.
 func KeepCalls(to CallKeeper, others ...func(context.Context, CallEvent)) func(context.Context, CallEvent) {
 	return func(ctx context.Context, e CallEvent) {
-		if who := e.Principal; e.Method == "tools/call" && who != nil && who.at != nil {
+		if who, at := e.Principal, addressOf(e.Principal); e.Method == "tools/call" && at != nil {
 			to.Called(ctx, oauth.Call{
 				At:        e.Time,
-				Resource:  who.at.resource,
+				Resource:  at.resource,
 				Tool:      e.Name,
 				Outcome:   string(e.Outcome),
 				Digest:    e.Digest,

@@ -12,16 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Catalogue lists the resources and scopes of an authorization server. If the Validator of a Config
-// implements it, New checks the guard's scopes. A required scope that the authorization server does
-// not know is left out of every token, so clients would sign in again without end.
-type Catalogue interface {
-	// ResourceScopes returns every scope that a token for the resource can have. known is false if
-	// no token can be issued for it. The error means that the answer is not available now or, if it
-	// wraps errors.ErrUnsupported, never.
-	ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error)
-}
-
 // MismatchError means that the guard does not match its authorization server. New returns it.
 type MismatchError struct {
 	Issuers  []string

@@ -118,7 +118,7 @@ func TestClaimedSessions(t *testing.T) {
 			s := httptest.NewUnstartedServer(nil)
 			ended := make(chan bool, 1)
 			s.Config.Handler = r.Protect(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				if err := r.c.Sessions.Open(req.Context(), "s", people(r.now)["alice"].binding()); err != nil {
+				if err := r.c.Sessions.Open(req.Context(), "s", bindingOf(people(r.now)["alice"])); err != nil {
 					t.Error(err)
 				}
 				w.Header().Set("Content-Type", media)

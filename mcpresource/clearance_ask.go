@@ -15,24 +15,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Clearances requests approvals of tool calls from the authorization server. authserver.Server
-// implements it, and NewClearances returns one for a server in another process.
-type Clearances interface {
-	// Clear requests approval for the caller of token, who is also in ctx (FromContext). A Cleared
-	// answer is used up: the next request for the same demand starts a new approval. While an
-	// approval is pending, the same demand gets the same answer.
-	//
-	// An *oauth.Error says why no approval is possible. invalid_request: the call cannot be shown;
-	// its description is for the client. invalid_grant: the token is no longer active. slow_down:
-	// too many calls wait. Other codes: no approval would help. Any other error, server_error and
-	// temporarily_unavailable mean that the answer is not available now.
-	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
-}
-
 // clearancesOf returns the Clearances that a validator implements, or nil.
 func clearancesOf(v Validator) Clearances {
-	if l, ok := v.(local); ok {
-		c, _ := l.Introspector.(Clearances)
+	if i := introspectorOf(v); i != nil {
+		c, _ := i.(Clearances)
 		return c
 	}
 	c, _ := v.(Clearances)
@@ -123,7 +109,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	case !c.Cleared:
 		return g.sendToPage(r, p, c, waited)
 	}
-	p.principal.cleared = &cleared{id: c.ID, tool: d.op.Name, digest: Digest(d.op.Arguments)}
+	p.caller.cleared = &cleared{id: c.ID, tool: d.op.Name, digest: Digest(d.op.Arguments)}
 	return nil
 }
 

@@ -15,6 +15,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
+// Clearances requests approvals of tool calls from the authorization server. authserver.Server
+// implements it, and NewClearances returns one for a server in another process.
+type Clearances interface {
+	// Clear requests approval for the caller of token, who is also in ctx (FromContext). A Cleared
+	// answer is used up: the next request for the same demand starts a new approval. While an
+	// approval is pending, the same demand gets the same answer.
+	//
+	// An *oauth.Error says why no approval is possible. invalid_request: the call cannot be shown;
+	// its description is for the client. invalid_grant: the token is no longer active. slow_down:
+	// too many calls wait. Other codes: no approval would help. Any other error, server_error and
+	// temporarily_unavailable mean that the answer is not available now.
+	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
+}
+
 // ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required. The
 // default HTTPClient follows no redirects and has a timeout of ten seconds. The default of Now is
 // time.Now.
@@ -69,7 +83,7 @@ func (c *clearances) Clear(ctx context.Context, token string, d oauth.ClearanceD
 	}
 	form := url.Values{
 		"subject_token":      {token},
-		"subject_token_type": {typeAccessToken},
+		"subject_token_type": {oauth.TokenTypeAccess},
 		"resource":           {d.Resource},
 		"tool":               {d.Tool},
 		"by":                 {d.By},

@@ -31,7 +31,8 @@ type Clearance struct {
 	When func(Operation) bool
 }
 
-func (c Clearance) demands() bool { return c.By != "" }
+// demandsApproval reports whether c requires an approval.
+func demandsApproval(c Clearance) bool { return c.By != "" }
 
 // and returns the combination of c and d. ClearanceByOther overrides ClearanceByPerson. ok is false
 // if no user could satisfy both.
@@ -55,7 +56,7 @@ func (c Clearance) and(d Clearance) (Clearance, bool) {
 			return out, false
 		}
 	}
-	out.Authentication, out.When = c.Authentication.and(d.Authentication), nil
+	out.Authentication, out.When = bothProofs(c.Authentication, d.Authentication), nil
 	return out, true
 }
 
@@ -88,7 +89,7 @@ func (r *Rules) clearance(op Operation) (found tabled) {
 	}
 	if own, ok := r.Clearances[op.Name]; ok {
 		own = own.of(op)
-		return tabled{own, own.demands(), false}
+		return tabled{own, demandsApproval(own), false}
 	}
 	best := -1
 	for key, c := range r.Clearances {
@@ -98,10 +99,10 @@ func (r *Rules) clearance(op Operation) (found tabled) {
 		}
 		switch c = c.of(op); {
 		case says > best:
-			best, found = says, tabled{c, c.demands(), false}
+			best, found = says, tabled{c, demandsApproval(c), false}
 		case !found.needed:
-			found = tabled{c, c.demands(), false}
-		case c.demands():
+			found = tabled{c, demandsApproval(c), false}
+		case demandsApproval(c):
 			var possible bool
 			found.Clearance, possible = found.and(c)
 			found.impossible = found.impossible || !possible

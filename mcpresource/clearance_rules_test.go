@@ -54,14 +54,14 @@ func TestClearanceRules(t *testing.T) {
 	} {
 		got := r.Require(Operation{Method: "tools/call", Name: tt.tool, Arguments: json.RawMessage(tt.args)})
 		got.Clearance.When = nil
-		if !reflect.DeepEqual(got.Clearance, tt.want) || got.open() != tt.public || got.Deny != tt.deny {
+		if !reflect.DeepEqual(got.Clearance, tt.want) || isOpen(got) != tt.public || got.Deny != tt.deny {
 			t.Errorf("RS-217 %s %s: got %+v", tt.tool, tt.args, got)
 		}
 		if !tt.public && !tt.deny && !oauth.Scopes(got.Scopes).Has("mcp") {
 			t.Errorf("RS-217 %s: needs %v", tt.tool, got.Scopes)
 		}
 	}
-	if got := r.Require(Operation{Method: "prompts/get", Name: "drop_all"}); got.Clearance.demands() {
+	if got := r.Require(Operation{Method: "prompts/get", Name: "drop_all"}); demandsApproval(got.Clearance) {
 		t.Errorf("a prompt: %+v", got)
 	}
 }

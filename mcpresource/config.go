@@ -156,7 +156,7 @@ func (c Config) withDefaults() Config {
 	if c.Calls == nil && c.Logger != nil {
 		c.Calls = LogCalls(c.Logger)
 	}
-	c.Limits = c.Limits.withDefaults()
+	c.Limits = limitsWithDefaults(c.Limits)
 	if c.Limiter == nil {
 		c.Limiter = newRates(c.Limits, c.Now)
 	}

@@ -32,8 +32,8 @@ const (
 // process alone, because a failed counter must not stop all calls. A nil logger discards. It
 // returns an error for a rate without PerSecond.
 func NewLimiter(l Limits, c Counter, logger *slog.Logger) (Limiter, error) {
-	l = l.withDefaults()
-	if err := l.check(nil); err != nil {
+	l = limitsWithDefaults(l)
+	if err := checkLimits(l, nil); err != nil {
 		return nil, err
 	}
 	if logger == nil {

@@ -9,25 +9,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Decisions receives the decisions of a guard, for the operator of the authorization server. With a
-// reference they find the reason of a refusal, and they see whether a connection attempt reached a
-// tool. The methods must not block. authserver.Server implements it, and Reporter does in another
-// process.
-type Decisions interface {
-	// Refused receives a request that is about to get 401 or 403. It returns a reference of letters
-	// and digits for this request, or "". The client gets it in X-Request-Id and in the body.
-	Refused(r *http.Request, d oauth.Decision) (reference string)
-	// LetThrough receives the first allowed request of a grant, and its first tool call, unless
-	// this process has seen one in the last hour.
-	LetThrough(ctx context.Context, d oauth.Decision)
-}
-
-// Readings are Decisions that also receive reads of a resource's RFC 9728 document: the first step
-// of most attempts. authserver.Server implements it. Read must not block.
-type Readings interface {
-	Read(r *http.Request, resource string)
-}
-
 // told returns a handler that serves the document of a resource and reports reads to Readings.
 func (g *Guard) told(resource string, document http.Handler) http.Handler {
 	to, ok := g.c.Decisions.(Readings)
@@ -98,7 +79,7 @@ func (g *Guard) letThrough(ctx context.Context, p *passage) {
 }
 
 func (g *Guard) decision(p *passage, op Operation) oauth.Decision {
-	op = op.record(false)
+	op = recorded(op, false)
 	d := oauth.Decision{At: p.began, Resource: p.at.resource, Method: op.Method, Name: op.Name}
 	if who := p.principal; who != nil && slices.Contains(g.c.AuthorizationServers, who.Issuer) {
 		d.Issuer, d.ClientID, d.GrantID, d.Subject = who.Issuer, who.ClientID, who.GrantID(), who.Subject

@@ -45,8 +45,8 @@ func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text s
 	}
 	who, _ := FromContext(ctx)
 	p := &passage{began: g.c.Now(), at: g.own, principal: who}
-	if who != nil && who.at != nil {
-		p.at = who.at
+	if at := addressOf(who); at != nil {
+		p.at = at
 	}
 	d := g.decision(p, op)
 	d.HTTPMethod, d.Status, d.Outcome, d.Description = http.MethodPost, http.StatusForbidden, string(outcome), text
@@ -60,9 +60,9 @@ func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text s
 		d.Status, d.Error = http.StatusUnauthorized, oauth.InvalidToken
 	}
 	r := &http.Request{Method: http.MethodPost, Header: http.Header{}}
-	if who != nil && who.presented != nil { // the request is gone, so the token alone identifies the caller
+	if token := presentedToken(who); token != "" { // the request is gone: the token alone identifies the caller
 		d.Scheme = "Bearer"
-		r.Header.Set("Authorization", "Bearer "+who.presented.token)
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	return g.named(r, d)
 }

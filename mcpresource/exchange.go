@@ -14,9 +14,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// RFC 8693 §3.
-const typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
-
 // fetch exchanges the token (RFC 8693 §2.1) and caches the result.
 func (b *Broker) fetch(ctx context.Context, ask brokerRequest) (UpstreamToken, error) {
 	asked := b.c.Now()
@@ -24,7 +21,7 @@ func (b *Broker) fetch(ctx context.Context, ask brokerRequest) (UpstreamToken, e
 		"grant_type":         {oauth.GrantTokenExchange},
 		"audience":           {ask.provider}, // the provider that the token is for
 		"subject_token":      {ask.subject},
-		"subject_token_type": {typeAccessToken},
+		"subject_token_type": {oauth.TokenTypeAccess},
 	}
 	if len(ask.scopes) > 0 {
 		form.Set("scope", ask.scopes.String())
@@ -67,7 +64,7 @@ func readToken(body []byte, now time.Time) (UpstreamToken, error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return UpstreamToken{}, errors.New("the answer is not JSON") // never quote the body
 	}
-	if answer.AccessToken == "" || answer.IssuedType != "" && answer.IssuedType != typeAccessToken {
+	if answer.AccessToken == "" || answer.IssuedType != "" && answer.IssuedType != oauth.TokenTypeAccess {
 		return UpstreamToken{}, errors.New("the answer holds no access token")
 	}
 	t := UpstreamToken{AccessToken: answer.AccessToken, TokenType: answer.TokenType, Scopes: oauth.Scopes(answer.Scope)}

@@ -71,21 +71,21 @@ func New(c Config) (*Guard, error) {
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	g.policy = g.c.Policy
 	if r, ok := c.Policy.(*Rules); ok {
-		if err := r.validate(); err != nil {
+		if err := checkRules(r); err != nil {
 			return nil, err
 		}
 		if err := g.checkClearances(r); err != nil {
 			return nil, err
 		}
-		g.base, g.hierarchic, g.policy = r.Base, r.expand, r.compile()
+		g.base, g.hierarchic, g.policy = r.Base, expansion(r), compile(r)
 		g.proofs = len(r.Authentication) > 0
 	}
-	if g.c.Bodies.share < g.c.MaxBodyBytes {
+	if share(g.c.Bodies) < g.c.MaxBodyBytes {
 		return nil, errors.New(
 			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
 		)
 	}
-	if err := errors.Join(c.Limits.check(c.Limiter), g.admit()); err != nil {
+	if err := errors.Join(checkLimits(c.Limits, c.Limiter), g.admit()); err != nil {
 		return nil, err
 	}
 	if err := g.bindDPoP(); err != nil {

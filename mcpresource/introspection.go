@@ -2,7 +2,6 @@ package mcpresource
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,10 +89,10 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	if _, ok := v.refused.lookup(c.Token); ok {
 		return nil, invalid("not active")
 	}
-	if len(c.Token) > maxToken {
+	if len(c.Token) > issuer.MaxToken {
 		return nil, invalid("too long")
 	}
-	if iss := claimedIssuer(c.Token); iss != "" && iss != v.c.Issuer {
+	if iss := issuer.Claimed(c.Token); iss != "" && iss != v.c.Issuer {
 		// only its issuer should see the token
 		return nil, invalid(unexpected("issued by another server: iss is", iss, v.c.Issuer))
 	}
@@ -164,21 +163,6 @@ type introspectionAnswer struct {
 // tokens (RFC 7662 §2.1), some with a different type.
 func isAccess(tokenType string) bool {
 	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
-}
-
-// claimedIssuer returns the unverified issuer of a JWT, or "" for other tokens.
-func claimedIssuer(token string) string {
-	_, rest, _ := strings.Cut(token, ".")
-	payload, _, _ := strings.Cut(rest, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(payload)
-	if err != nil {
-		return ""
-	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	_ = json.Unmarshal(raw, &claims) // unreadable claims have no subject
-	return claims.Issuer
 }
 
 func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, error) {

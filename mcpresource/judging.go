@@ -19,6 +19,7 @@ type judgings struct {
 type judging struct {
 	context.Context // which end cancels
 	principal       *Principal
+	again           func(context.Context) (*Principal, error) // validates the token again
 	end             context.CancelCauseFunc
 	expires         time.Time     // of the token
 	overtime        time.Duration // how much longer the request may run
@@ -71,7 +72,7 @@ func (j *judging) endInTime(now time.Time) {
 
 // judged returns the time until which validating the token is useful.
 func (j *judging) judged() time.Time {
-	if j.principal.revoked == nil {
+	if !seesRevocation(j.principal) {
 		return j.expires
 	}
 	return j.last()
@@ -164,12 +165,12 @@ func (s *judgings) judgeOne(j *judging) {
 func (j *judging) verdict() error {
 	outlives := func() bool { return j.overtime > 0 && time.Until(j.expires) < judgeAgain }
 	if !outlives() {
-		if err := j.principal.still(j); err == nil || !outlives() {
+		if err := still(j, j.principal, j.again); err == nil || !outlives() {
 			return err
 		}
 	}
-	if j.principal.revoked == nil {
+	if !seesRevocation(j.principal) {
 		return nil
 	}
-	return j.principal.revoked(j)
+	return revoked(j, j.principal)
 }

@@ -161,7 +161,6 @@ type jwtValidator struct {
 const (
 	defaultSkew        = 30 * time.Second
 	defaultStatusStale = 5 * time.Minute
-	maxToken           = 16 << 10 // bytes
 )
 
 // tokenClaims holds the claims that are checked (RFC 9068 §2.2).
@@ -193,7 +192,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		}
 		return e.principal.unrevoked(ctx)
 	}
-	if len(c.Token) > maxToken {
+	if len(c.Token) > issuer.MaxToken {
 		return nil, invalid("too long")
 	}
 	jws, err := jose.ParseSignedCompact(c.Token, v.algorithms)
@@ -352,3 +351,12 @@ var errRevoked = invalid(statuslist.ErrRevoked.Error())
 func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 
 func invalid(why string) error { return fmt.Errorf("%w: %s", ErrInvalidToken, why) }
+
+// expired describes a token's expiry together with the current time.
+func expired(at, now time.Time) string {
+	if at.IsZero() {
+		return "expired: it has no exp"
+	}
+	const form = time.RFC3339
+	return fmt.Sprintf("expired: exp is %s, and it is %s", at.UTC().Format(form), now.UTC().Format(form))
+}

@@ -19,36 +19,20 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	if p.principal == nil {
 		return g.timed(ctx, p)
 	}
-	j := &judging{Context: ctx, principal: p.principal, end: end, cause: errExpired}
+	j := &judging{Context: ctx, principal: p.principal, again: p.caller.again, end: end, cause: errExpired}
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
 	if !p.listens && g.c.Limits.Overtime > 0 {
 		left -= g.c.ClockSkew // introspecting servers may allow no skew
-		j.overtime, j.cause = p.principal.overtime(g.c.Limits.Overtime), errTimeout
+		j.overtime, j.cause = overtime(p.principal, g.c.Limits.Overtime), errTimeout
 	}
 	judged := g.judgings.add(j, left)
 	ctx, untime := g.timed(judged, p)
-	leave := func() {}
-	if status := p.principal.status; status != nil {
-		leave = status.Watch(func(err error) { end(statusError(err)) })
-	}
+	leave := watchStatus(p.principal, end)
 	return ctx, func() {
 		g.judgings.remove(judged)
 		leave()
 		untime()
 	}
-}
-
-// unseenOvertime is the maximum overtime of a call if the validator cannot see a revocation during
-// it. The response of RFC 7662 is the same for expired and revoked tokens.
-const unseenOvertime = time.Minute
-
-// overtime returns how long a call may outlive its token, at most longest. JWT validators use a
-// status list, which still covers expired tokens, or see no revocation at all.
-func (p *Principal) overtime(longest time.Duration) time.Duration {
-	if p.revoked == nil && p.signed == nil {
-		return min(longest, unseenOvertime)
-	}
-	return longest
 }
 
 var (
@@ -69,15 +53,6 @@ func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, e
 		p, err := g.c.Validator.Validate(ctx, c)
 		return p, redact(err, c.Token)
 	}
-}
-
-// still validates the token again, without the checks that a status list's watch already covers.
-func (p *Principal) still(ctx context.Context) error {
-	if p.status != nil {
-		return p.signed(ctx)
-	}
-	_, err := p.again(ctx)
-	return err
 }
 
 // endedEarly returns the reason why a request had to end before its token expired, or nil.

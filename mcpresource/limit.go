@@ -78,7 +78,7 @@ const (
 	burstSeconds      = 5
 )
 
-func (l Limits) withDefaults() Limits {
+func limitsWithDefaults(l Limits) Limits {
 	if l.Calls.PerSecond == 0 {
 		l.Calls.PerSecond = defaultRate
 	}
@@ -91,9 +91,9 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check returns an error for a rate without PerSecond, and for rates that another limiter makes
+// checkLimits returns an error for a rate without PerSecond, and for rates that another limiter makes
 // ineffective.
-func (l Limits) check(other Limiter) error {
+func checkLimits(l Limits, other Limiter) error {
 	if other != nil && (l.Calls != Rate{} || l.Tools != nil) {
 		return errors.New("mcpresource: Limits.Calls and Limits.Tools do nothing beside a Limiter: leave them out")
 	}
@@ -132,13 +132,13 @@ func (l *rates) draws(to []bounded.Draw[bucket], p *Principal, op Operation) []b
 	switch op.Method {
 	case "tools/call":
 		if name, ok := l.tool(op.Name); ok {
-			to = append(to, l.Tools[name].draw(bucket{p.Person(), name}))
+			to = append(to, draw(l.Tools[name], bucket{p.Person(), name}))
 		}
 	case "completion/complete", "initialize":
 	default:
 		return to
 	}
-	return append(to, l.Calls.draw(bucket{who: p.Person()}))
+	return append(to, draw(l.Calls, bucket{who: p.Person()}))
 }
 
 func (l *rates) tool(name string) (pattern string, ok bool) {
@@ -219,7 +219,7 @@ func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *r
 	if refused.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
 		return refused
 	}
-	if wait := g.refusals.Take(g.c.Limits.Strangers.draw(bucket{who: network(r.RemoteAddr)})); wait > 0 {
+	if wait := g.refusals.Take(draw(g.c.Limits.Strangers, bucket{who: network(r.RemoteAddr)})); wait > 0 {
 		return p.limited("Too many requests.", max(wait, time.Second))
 	}
 	return refused
@@ -274,14 +274,14 @@ type buckets = bounded.Limiter[bucket]
 func newBuckets(now func() time.Time) *buckets { return bounded.NewLimiter[bucket](maxBuckets, now) }
 
 // draw returns one unit of the rate from a bucket.
-func (r Rate) draw(from bucket) bounded.Draw[bucket] {
+func draw(r Rate, from bucket) bounded.Draw[bucket] {
 	if r.PerSecond <= 0 {
 		return bounded.Draw[bucket]{Key: from}
 	}
-	return bounded.Draw[bucket]{Key: from, Rate: bounded.PerSecond(r.PerSecond, r.burst())}
+	return bounded.Draw[bucket]{Key: from, Rate: bounded.PerSecond(r.PerSecond, burst(r))}
 }
 
-func (r Rate) burst() int {
+func burst(r Rate) int {
 	if r.Burst <= 0 {
 		return int(min(max(r.PerSecond*burstSeconds, 1), maxBurst))
 	}

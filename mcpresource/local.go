@@ -16,6 +16,35 @@ type Introspector interface {
 	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
 }
 
+// Decisions receives the decisions of a guard, for the operator of the authorization server. With a
+// reference they find the reason of a refusal, and they see whether a connection attempt reached a
+// tool. The methods must not block. authserver.Server implements it, and Reporter does in another
+// process.
+type Decisions interface {
+	// Refused receives a request that is about to get 401 or 403. It returns a reference of letters
+	// and digits for this request, or "". The client gets it in X-Request-Id and in the body.
+	Refused(r *http.Request, d oauth.Decision) (reference string)
+	// LetThrough receives the first allowed request of a grant, and its first tool call, unless
+	// this process has seen one in the last hour.
+	LetThrough(ctx context.Context, d oauth.Decision)
+}
+
+// Readings are Decisions that also receive reads of a resource's RFC 9728 document: the first step
+// of most attempts. authserver.Server implements it. Read must not block.
+type Readings interface {
+	Read(r *http.Request, resource string)
+}
+
+// Catalogue lists the resources and scopes of an authorization server. If the Validator of a Config
+// implements it, New checks the guard's scopes. A required scope that the authorization server does
+// not know is left out of every token, so clients would sign in again without end.
+type Catalogue interface {
+	// ResourceScopes returns every scope that a token for the resource can have. known is false if
+	// no token can be issued for it. The error means that the answer is not available now or, if it
+	// wraps errors.ErrUnsupported, never.
+	ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error)
+}
+
 // Local returns a validator that uses an authorization server in the same process: without network
 // requests, and with immediate effect of revocations. If i implements Catalogue, as
 // authserver.Server does, New detects unknown resources and scopes. If i implements Decisions, as
@@ -24,6 +53,12 @@ type Introspector interface {
 func Local(i Introspector) Validator { return local{i} }
 
 type local struct{ Introspector }
+
+// introspectorOf returns the argument of Local, or nil for another validator.
+func introspectorOf(v Validator) Introspector {
+	l, _ := v.(local)
+	return l.Introspector
+}
 
 // Validate implements Validator.
 func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 var (
@@ -49,9 +51,24 @@ func ambiguous(err error) error { return fmt.Errorf("%w: %w", ErrAmbiguousBody, 
 
 // checkURI returns an error for a resource URI that must not be looked up, for example with a path
 // that leads upward (RS-194).
-func (op Operation) checkURI() error {
+func checkURI(op Operation) error {
 	if err := (message.Message{Method: op.Method, Name: op.Name}).CheckURI(); err != nil {
 		return fmt.Errorf("%w: %w", ErrResourceURI, err)
 	}
 	return nil
+}
+
+// recorded returns an operation as the audit log may store it: with arguments if asked for, a name of
+// limited length, and redacted resource URIs.
+func recorded(op Operation, arguments bool) Operation {
+	const longest = 256
+	name := op.Name
+	if message.IsResource(op.Method) {
+		name = oauth.Redacted(name)
+	}
+	out := Operation{Method: cut(op.Method, longest), Name: cut(name, longest)}
+	if arguments {
+		out.Arguments = slices.Clone(op.Arguments)
+	}
+	return out
 }

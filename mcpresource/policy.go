@@ -25,8 +25,8 @@ type Requirement struct {
 	Clearance Clearance
 }
 
-// open reports whether no token is needed.
-func (r Requirement) open() bool { return r.Public && !r.Deny && !r.Clearance.demands() }
+// isOpen reports whether no token is needed.
+func isOpen(r Requirement) bool { return r.Public && !r.Deny && !demandsApproval(r.Clearance) }
 
 // Policy decides what an operation requires. It must be safe for concurrent use.
 type Policy interface{ Require(Operation) Requirement }
@@ -99,7 +99,7 @@ func (r *Rules) finish(op Operation, need *Requirement, clearance *tabled) {
 		return
 	}
 	for _, scope := range need.Scopes { // includes scopes added by Refine, which can only strengthen the authentication
-		need.Authentication = need.Authentication.and(r.Authentication[scope])
+		need.Authentication = bothProofs(need.Authentication, r.Authentication[scope])
 	}
 }
 
@@ -149,8 +149,8 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 	return nil, false
 }
 
-// validate rejects resource keys that would never match, and so would leave resources open.
-func (r *Rules) validate() error {
+// checkRules rejects resource keys that would never match, and so would leave resources open.
+func checkRules(r *Rules) error {
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(r.Resources)), r.DenyResources) {
 		if strings.Contains(strings.TrimSuffix(key, "*"), "*") {
 			return fmt.Errorf("mcpresource: Rules: %q: for resources, * is allowed only at the end", key)
@@ -193,8 +193,13 @@ func (r *Rules) direct(op Operation) bool {
 		slices.ContainsFunc(r.Direct, func(d string) bool { return matches(d, op.Name) })
 }
 
+// expansion returns a function that adds the scopes that others imply.
+func expansion(r *Rules) func(oauth.Scopes) oauth.Scopes {
+	return func(s oauth.Scopes) oauth.Scopes { return expand(r, s) }
+}
+
 // expand returns s and all scopes that it implies.
-func (r *Rules) expand(s oauth.Scopes) oauth.Scopes {
+func expand(r *Rules, s oauth.Scopes) oauth.Scopes {
 	if len(r.Implies) == 0 {
 		return s
 	}
@@ -213,13 +218,13 @@ type ScopeError struct {
 	Reason   string       // for a denied caller; may be ""
 }
 
-// text returns the message for a denied caller.
-func (e *ScopeError) text() string { return cmp.Or(e.Reason, "This operation is not permitted.") }
+// denialText returns the message for a denied caller.
+func denialText(e *ScopeError) string { return cmp.Or(e.Reason, "This operation is not permitted.") }
 
 // Error implements error.
 func (e *ScopeError) Error() string {
 	if e.Denied {
-		return "mcpresource: operation is denied: " + e.text()
+		return "mcpresource: operation is denied: " + denialText(e)
 	}
 	return "mcpresource: scope needed: " + e.Required.String()
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/statuslist"
@@ -37,15 +37,26 @@ type Principal struct {
 	signed func(context.Context) error // for JWTs: nil while the token's key is valid
 	// revoked returns an error if the token is revoked, even after it expired. Nil if that cannot
 	// be determined.
-	revoked func(context.Context) error
-	// for Broker; only set in a guarded request
-	presented *presented
-	again     func(context.Context) (*Principal, error) // validates the token again; nil outside a guard
-	openedBy  string                                    // see Event
-	at        *address                                  // where the request arrived; nil outside a guard
-	traced    *traced                                   // of the request's calls; nil without a Tracer
-	reported  *atomic.Bool                              // whether the handler reports the request's calls
-	cleared   *cleared                                  // the approved call, or nil
+	revoked   func(context.Context) error
+	presented *presented // for Broker; only set in a guarded request
+	attached  attachment // of the guard; nil outside one
+}
+
+// attachment is a guard's record of the request of a caller.
+type attachment interface {
+	// Within returns ctx with the request's call in it, for a tracer.
+	Within(ctx context.Context) context.Context
+}
+
+// attach records the request of a caller.
+func attach(p *Principal, a attachment) { p.attached = a }
+
+// attachmentOf returns the record of the caller's request, or nil.
+func attachmentOf(p *Principal) attachment {
+	if p == nil {
+		return nil
+	}
+	return p.attached
 }
 
 // Key identifies the caller together with the application: the same user has another key with
@@ -95,8 +106,8 @@ type principalKey struct{}
 // it for every request, and adapters for calls inside a session. Work in the context counts as part
 // of the call that p was verified for, also for a Tracer.
 func NewContext(ctx context.Context, p *Principal) context.Context {
-	if p != nil {
-		ctx = p.traced.within(ctx)
+	if p != nil && p.attached != nil {
+		ctx = p.attached.Within(ctx)
 	}
 	return context.WithValue(ctx, principalKey{}, p)
 }
@@ -137,3 +148,62 @@ var (
 	// ErrNoCaller means that the context has no verified caller, for example in Guard.Authorize.
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )
+
+// proof holds the claims about the user's authentication. They are read once per request, because a
+// list checks each of its entries.
+type proof struct {
+	AuthTime int64  `json:"auth_time"`
+	ACR      string `json:"acr"`
+}
+
+// reading is a proof that is read on first use. A nil reading reads it each time.
+type reading struct {
+	once  sync.Once
+	proof proof
+	ok    bool
+}
+
+func (r *reading) of(p *Principal) (proof, bool) {
+	if r == nil {
+		r = &reading{}
+	}
+	r.once.Do(func() { r.ok = json.Unmarshal(p.Claims, &r.proof) == nil })
+	return r.proof, r.ok
+}
+
+// proofOf returns the claims of p about the user's authentication.
+func proofOf(p *Principal) (proof, bool) { return p.proof.of(p) }
+
+// keepProof makes p read its claims into r once. A nil r reads them each time.
+func keepProof(p *Principal, r *reading) { p.proof = r }
+
+// renewed returns p with what a later validation of its token found.
+func renewed(p, now *Principal) *Principal {
+	own := *p
+	own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
+	own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
+	return &own
+}
+
+// presentedToken returns the token that p was validated by, or "" outside a guarded request.
+func presentedToken(p *Principal) string {
+	if p == nil || p.presented == nil {
+		return ""
+	}
+	return p.presented.token
+}
+
+// presented is the caller's token. It is behind a pointer in an unexported field, so that printing
+// a principal or a context does not show it.
+type presented struct{ token string }
+
+// withCredential returns a copy of p with the token, for use by a Broker. A copy is needed because
+// Principals are shared between requests.
+func withCredential(p *Principal, c Credential) *Principal {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.presented = &presented{c.Token}
+	return &own
+}

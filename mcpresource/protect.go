@@ -5,7 +5,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
@@ -52,6 +51,7 @@ type passage struct {
 	at        *address
 	principal *Principal // nil for a public method
 	who       string     // its Person, cached
+	caller    caller     // attached to the principal
 	presented Credential // that the principal was validated by
 	proof     reading    // of the principal, if a rule needs it
 	envelope  message.Envelope
@@ -63,10 +63,8 @@ type passage struct {
 	reserved  string       // the person with a reserved session
 	underway  string       // the person whom this request counts for
 	held      int64        // bytes of the body that count
-	calls     atomic.Bool  // the handler reports the calls
 	bound     bool         // the token is bound, and was refused for that, or must be bound
 	nonce     string       // for the next proof
-	traced    *traced      // nil without a Tracer
 	reference string       // of a refusal, see Decisions
 	need      oauth.Scopes // of a call that needs approval
 	demand    *demand
@@ -140,9 +138,9 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
 	ctx := r.Context()
 	if p.principal == nil { // NewContext does this for a caller
-		ctx = p.traced.within(ctx)
+		ctx = p.caller.Within(ctx)
 	}
-	ctx, end := context.WithCancelCause(NewContext(ctx, p.principal.withCredential(p.presented)))
+	ctx, end := context.WithCancelCause(NewContext(ctx, withCredential(p.principal, p.presented)))
 	defer end(nil)
 	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
 	ctx, done := g.lifetime(ctx, end, p)

@@ -1,11 +1,8 @@
 package mcpresource
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
@@ -52,12 +49,3 @@ func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
 }
 
 const maxLine = 1000 // bytes of a reason in the log
-
-// unexpected describes a value of a request or token, and the values that are accepted.
-func unexpected(what, got string, want ...string) string {
-	accepted := make([]string, len(want))
-	for i, w := range want {
-		accepted[i] = strconv.Quote(w)
-	}
-	return fmt.Sprintf("%s %q, want %s", what, cut(got, 200), strings.Join(accepted, " or "))
-}

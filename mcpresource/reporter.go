@@ -184,7 +184,7 @@ func (r *Reporter) hurry() {
 func (r *Reporter) claims(req *http.Request) *oauth.AccessTokenClaims {
 	_, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
 	token = strings.TrimSpace(token)
-	if len(token) > maxToken || claimedIssuer(token) != r.c.Issuer {
+	if len(token) > issuer.MaxToken || issuer.Claimed(token) != r.c.Issuer {
 		return nil
 	}
 	_, rest, _ := strings.Cut(token, ".")

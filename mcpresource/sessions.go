@@ -66,13 +66,13 @@ func (g *Guard) Owner(p *Principal) string {
 func (p *passage) belongs(b Binding) {
 	p.owner = b
 	if p.principal != nil && b.Client != p.principal.ClientID {
-		p.principal.openedBy = b.Client
+		p.caller.openedBy = b.Client
 	}
 }
 
 // opened returns the binding of a session that the request opened.
 func (p *passage) opened() Binding {
-	b := p.principal.binding()
+	b := bindingOf(p.principal)
 	for _, m := range p.envelope.Messages {
 		b.ShowsLinks = b.ShowsLinks || message.ShowsLinks(m.Capabilities)
 	}
@@ -81,7 +81,7 @@ func (p *passage) opened() Binding {
 
 // connection returns the key of a client at a server without sessions: a user's consent for an
 // application.
-func (p *Principal) connection() string { return p.Key() + "\x00" + p.GrantID() }
+func connection(p *Principal) string { return p.Key() + "\x00" + p.GrantID() }
 
 // showsLinks reports whether the client declared in initialize that it can show links. At a server
 // without sessions, the latest initialize with this consent counts, if this replica received it.
@@ -89,11 +89,11 @@ func (g *Guard) showsLinks(ctx context.Context, p *passage) bool {
 	if p.session != "" {
 		return p.owner.ShowsLinks
 	}
-	b, _, _ := g.sessionless.Owner(ctx, p.principal.connection()) // in memory
+	b, _, _ := g.sessionless.Owner(ctx, connection(p.principal)) // in memory
 	return b.ShowsLinks
 }
 
-func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
+func bindingOf(p *Principal) Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
 
 // claim binds a session without a known owner to the first caller with a token. That happens after
 // a restart or when a public method opened it. keep decides whether the claim stays, and the binder
@@ -102,7 +102,7 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	if refused := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); refused != nil {
 		return refused
 	}
-	b := p.principal.binding()
+	b := bindingOf(p.principal)
 	b.Pending = true
 	owner, err := g.c.Sessions.Claim(ctx, p.session, b)
 	g.settle(p)
@@ -162,7 +162,7 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 		}
 	}
 	if id == "" && good && p.session == "" && p.principal != nil && p.envelope.Opens() {
-		_ = g.sessionless.Open(ctx, p.principal.connection(), p.opened()) // in memory
+		_ = g.sessionless.Open(ctx, connection(p.principal), p.opened()) // in memory
 	}
 	if id == "" || id == p.session || !good {
 		return nil
@@ -210,7 +210,7 @@ func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	case p.principal != nil && p.envelope.Opens():
 		return g.c.Sessions.Open(ctx, id, p.opened())
 	case p.principal != nil:
-		_, err := g.c.Sessions.Claim(ctx, id, p.principal.binding())
+		_, err := g.c.Sessions.Claim(ctx, id, bindingOf(p.principal))
 		return err
 	}
 	if p.envelope.Opens() {
@@ -249,7 +249,7 @@ func (g *Guard) release(p *passage) {
 		p.owner = Binding{}
 	}
 	if p.held > 0 {
-		g.c.Bodies.give(p.person(), p.held)
+		give(g.c.Bodies, p.person(), p.held)
 		p.held = 0
 	}
 	if p.underway != "" {

@@ -19,7 +19,7 @@ type compiled struct {
 	denyResources        []denial
 }
 
-func (r *Rules) compile() *compiled {
+func compile(r *Rules) *compiled {
 	c := &compiled{Rules: r, base: r.Base, methods: namesOf(r.Methods, r.Base)}
 	c.tools, c.prompts = c.ofMethod("tools/call"), c.ofMethod("prompts/get")
 	c.tool, c.prompt = namesOf(r.Tools, c.tools), namesOf(r.Prompts, c.prompts)

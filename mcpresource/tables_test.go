@@ -64,7 +64,7 @@ func compareRules(t *testing.T, seed uint64) {
 		rules.Public = append(rules.Public, "tools/call")
 		rules.Clearances = map[string]Clearance{pattern(): {By: oauth.ClearanceByPerson}}
 	}
-	compiled := rules.compile()
+	compiled := compile(rules)
 	for range 40 {
 		op := Operation{Method: methods[at.IntN(len(methods))], Name: word("aAb*")}
 		if at.IntN(3) == 0 {

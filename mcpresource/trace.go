@@ -78,7 +78,7 @@ func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 		if m.Method == "" || m.Implied {
 			continue
 		}
-		kept := operationOf(m).record(false)
+		kept := recorded(operationOf(m), false)
 		c := TracedCall{
 			Began: p.began, Principal: p.principal, Method: kept.Method, Name: kept.Name, ID: m.ID,
 			Session: p.session, Revision: first(r.Header, mcp.HeaderVersion), Arguments: m.Arguments,
@@ -89,10 +89,7 @@ func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 	if len(t.spans) == 0 {
 		return
 	}
-	p.traced = t
-	if p.principal != nil {
-		p.principal.traced = t
-	}
+	p.caller.traced = t
 }
 
 // within returns ctx with the call of the request in it. The calls of a batch run together, so
