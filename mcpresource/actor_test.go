@@ -51,22 +51,6 @@ func TestActors(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of an introspection in the same process", func(t *testing.T) {
-		p, err := principalOf(oauth.Introspection{Active: true, Act: oauth.ChainOf(want)})
-		if err != nil || !slices.Equal(p.Actors(), want) {
-			t.Errorf("got %+v, %v", p.Actors(), err)
-		}
-	})
-	t.Run("of an introspection elsewhere", func(t *testing.T) {
-		p, err := introspectionAnswer{Act: []byte(chain)}.principal(authServer, nil)
-		if err != nil || !slices.Equal(p.Actors(), want) {
-			t.Errorf("got %+v, %v", p.Actors(), err)
-		}
-		_, err = introspectionAnswer{Act: []byte(deep)}.principal(authServer, nil)
-		if !errors.Is(err, ErrInvalidToken) {
-			t.Errorf("too many: got %v", err)
-		}
-	})
 	t.Run("of a validator of one's own, and of none", func(t *testing.T) {
 		if got := (&Principal{Claims: []byte(`{"act":` + chain + `}`)}).Actors(); !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)

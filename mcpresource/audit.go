@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -81,7 +82,8 @@ func (e CallEvent) attributes() []slog.Attr {
 	out := []slog.Attr{
 		slog.String("method", e.Method), slog.String(nameOf(e.Method), e.Name),
 		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
-		slog.Float64("duration_ms", float64(e.Duration.Microseconds())/1000), slog.String("remote", host(e.RemoteAddr)),
+		slog.Float64("duration_ms", float64(e.Duration.Microseconds())/1000),
+		slog.String("remote", logged.Host(e.RemoteAddr)),
 	}
 	if p := e.Principal; p != nil {
 		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject),
@@ -103,7 +105,7 @@ func (e CallEvent) attributes() []slog.Attr {
 		out = append(out, slog.String("arguments", string(e.Arguments)))
 	}
 	if e.Err != nil {
-		out = append(out, slog.String("reason", cutText(e.Err.Error())))
+		out = append(out, slog.String("reason", logged.Reason(e.Err.Error())))
 	}
 	return out
 }
@@ -191,7 +193,7 @@ func actorNames(chain []oauth.Actor) string {
 	}
 	out := make([]string, len(chain))
 	for i, a := range chain {
-		out[i] = cutText(a.Name())
+		out[i] = logged.Reason(a.Name())
 	}
 	return strings.Join(out, " ")
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -28,18 +30,18 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}, err: errNoHeader,
 		}
 	}
-	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
-	token = strings.TrimSpace(token)
+	scheme, sent, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
+	sent = strings.TrimSpace(sent)
 	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") // RS-24
-	if len(values) > 1 || token == "" || !known || isSeveral(token) {
+	if len(values) > 1 || sent == "" || !known || isSeveral(sent) {
 		return g.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
 			oauth.InvalidRequest,
-			"The Authorization header is malformed.", malformed(values, scheme, token))
+			"The Authorization header is malformed.", malformed(values, scheme, sent))
 	}
-	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
+	p.presented = Credential{Scheme: scheme, Token: sent, Request: r}
 	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
 	switch {
-	case (err != nil || principal == nil) && outage(err):
+	case (err != nil || principal == nil) && token.Outage(err):
 		return &refusal{
 			outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable,
 			text: "The access token cannot be checked now.", retry: time.Second, err: err,
@@ -57,9 +59,9 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	}
 	own := *principal // the validator may share its Principal
 	p.caller.again, p.caller.at = g.validateAgain(p.presented), p.at
-	attach(&own, &p.caller)
-	if keepProof(&own, nil); g.proofs {
-		keepProof(&own, &p.proof)
+	token.Attach(&own, &p.caller)
+	if token.KeepProof(&own, nil); g.proofs {
+		token.KeepProof(&own, &p.proof)
 	}
 	p.principal, p.who = &own, own.Person()
 	return nil
@@ -110,15 +112,17 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 	now := g.c.Now()
 	switch {
 	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
-		return invalid(unexpected("issued by another server: iss is", p.Issuer, g.c.AuthorizationServers...))
+		return token.Invalid(
+			logged.Unexpected("issued by another server: iss is", p.Issuer, g.c.AuthorizationServers...))
 	case !slices.ContainsFunc(p.Audience, at.isAudience): // RS-39, RS-49, RS-210, SP-05
-		return invalid(unexpected("for another resource: aud is", strings.Join(p.Audience, " "), at.resource))
+		return token.Invalid(
+			logged.Unexpected("for another resource: aud is", strings.Join(p.Audience, " "), at.resource))
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
-		return invalid(expired(p.ExpiresAt, now))
+		return token.Invalid(token.Expired(p.ExpiresAt, now))
 	case p.Subject == "" && p.ClientID == "":
-		return invalid("names neither a person nor a client: all such callers would be one")
+		return token.Invalid("names neither a person nor a client: all such callers would be one")
 	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
-		return invalid("a name that could be two callers, see Key")
+		return token.Invalid("a name that could be two callers, see Key")
 	}
 	return nil
 }
@@ -131,16 +135,16 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.c.Validator.Validate(ctx, c)
 	switch {
 	case err != nil:
-		return nil, redact(judged(err), c.Token)
+		return nil, logged.Redact(token.Judged(err), c.Token)
 	case p == nil:
 		return nil, ErrUnavailable
 	case p.Thumbprint != "":
-		return nil, invalid("bound to a key")
+		return nil, token.Invalid("bound to a key")
 	}
 	if err := g.checkClaims(p, g.own); err != nil {
 		return nil, err
 	}
 	own := *p // the validator may share its Principal
-	attach(&own, &caller{again: g.validateAgain(c), at: g.own})
+	token.Attach(&own, &caller{again: g.validateAgain(c), at: g.own})
 	return &own, nil
 }

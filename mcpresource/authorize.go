@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -222,9 +223,9 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 			err = g.same(p, now, at)
 		}
 		if err != nil {
-			return judged(err)
+			return token.Judged(err)
 		}
-		ctx = NewContext(ctx, renewed(p, now))
+		ctx = NewContext(ctx, token.Renewed(p, now))
 	}
 	return g.Authorize(ctx, op)
 }
@@ -236,7 +237,7 @@ func (g *Guard) same(p, now *Principal, at *address) error {
 	case now == nil:
 		return ErrUnavailable
 	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
-		return invalid("belongs to another caller now")
+		return token.Invalid("belongs to another caller now")
 	}
 	return g.checkClaims(now, at)
 }
@@ -268,7 +269,7 @@ func direct(p *Principal, need Requirement) error {
 	if !need.Direct {
 		return nil
 	}
-	chain, err := acting(p)
+	chain, err := token.Acting(p)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrForbidden, err)

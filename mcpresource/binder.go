@@ -40,17 +40,6 @@ type SessionBinder interface {
 	Release(ctx context.Context, sessionID string, b Binding) error
 }
 
-// SessionOwner selects who owns a session.
-type SessionOwner int
-
-const (
-	// OwnerPerson means the user, with any application: one that registers again for more scopes
-	// can continue its session. Each request is checked by its own token.
-	OwnerPerson SessionOwner = iota
-	// OwnerClient means the user with one application. Other applications get 404.
-	OwnerClient
-)
-
 const (
 	memorySessions = 10_000
 	sessionIdle    = 24 * time.Hour

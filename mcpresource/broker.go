@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -167,7 +168,7 @@ type brokerRequest struct {
 func (b *Broker) request(ctx context.Context, provider string, scopes []string) (brokerRequest, error) {
 	p, ok := FromContext(ctx)
 	switch {
-	case !ok || presentedToken(p) == "":
+	case !ok || token.PresentedToken(p) == "":
 		return brokerRequest{}, ErrNoCaller
 	case p.Issuer != b.c.Issuer: // only its issuer may see the token
 		return brokerRequest{}, fmt.Errorf("%w of %s", ErrNoCaller, b.c.Issuer)
@@ -181,7 +182,7 @@ func (b *Broker) request(ctx context.Context, provider string, scopes []string) 
 	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(scopes)))
 	key := strings.Join([]string{p.Key(), grantOf(p), provider, strings.Join(sorted, " ")}, "\x00")
-	return brokerRequest{key: key, subject: presentedToken(p), provider: provider, scopes: sorted}, nil
+	return brokerRequest{key: key, subject: token.PresentedToken(p), provider: provider, scopes: sorted}, nil
 }
 
 // grantOf returns the id of the token's grant, or a hash of the token without a grant.
@@ -189,6 +190,6 @@ func grantOf(p *Principal) string {
 	if id := p.GrantID(); id != "" {
 		return id
 	}
-	sum := sha256.Sum256([]byte(presentedToken(p)))
+	sum := sha256.Sum256([]byte(token.PresentedToken(p)))
 	return string(sum[:])
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -76,11 +77,11 @@ func newBroker(t *testing.T, e *exchanger, change func(*BrokerConfig)) *Broker {
 }
 
 // calling returns the context of a guarded request.
-func calling(e *exchanger, token, grant string) context.Context {
+func calling(e *exchanger, bearer, grant string) context.Context {
 	p := &Principal{
 		Issuer: e.URL, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"` + grant + `"}`),
 	}
-	return NewContext(context.Background(), withCredential(p, Credential{Token: token}))
+	return NewContext(context.Background(), token.WithCredential(p, Credential{Token: bearer}))
 }
 
 func TestBroker(t *testing.T) {
@@ -122,7 +123,7 @@ func TestBroker(t *testing.T) {
 			t.Errorf("the same again: got %q after %d questions", got, e.asked.Load()-before)
 		}
 		bob := &Principal{Issuer: e.URL, Subject: "bob", ClientID: "app", Claims: json.RawMessage(`{"gid":"grt_1"}`)}
-		ask(NewContext(t.Context(), withCredential(bob, Credential{Token: "bobs"})), "github", "a", "b")
+		ask(NewContext(t.Context(), token.WithCredential(bob, Credential{Token: "bobs"})), "github", "a", "b")
 		ask(calling(e, "one", "grt_2"), "github", "a", "b")
 		ask(calling(e, "one", "grt_1"), "google", "a", "b")
 		ask(calling(e, "one", "grt_1"), "github", "a")
@@ -137,9 +138,9 @@ func TestBroker(t *testing.T) {
 	})
 	t.Run("RS-202 a caller has what it presented for itself alone", func(t *testing.T) {
 		shared := &Principal{Issuer: e.URL, Subject: "alice"}
-		if a, b := withCredential(shared, Credential{Token: "a"}),
-			withCredential(shared, Credential{Token: "b"}); a.presented.token != "a" || b.presented.token != "b" ||
-			shared.presented != nil {
+		if a, b := token.WithCredential(shared, Credential{Token: "a"}),
+			token.WithCredential(shared, Credential{Token: "b"}); token.PresentedToken(a) != "a" ||
+			token.PresentedToken(b) != "b" || token.PresentedToken(shared) != "" {
 			t.Error("principals share what they hold")
 		}
 	})
@@ -266,7 +267,7 @@ func TestBrokerRefusals(t *testing.T) {
 		foreign := &Principal{Issuer: "https://other.example.com", Subject: "alice"}
 		for name, ctx := range map[string]context.Context{
 			"none": t.Context(), "by hand": NewContext(t.Context(), &Principal{Issuer: e.URL, Subject: "alice"}),
-			"foreign": NewContext(t.Context(), withCredential(foreign, Credential{Token: "t"})),
+			"foreign": NewContext(t.Context(), token.WithCredential(foreign, Credential{Token: "t"})),
 		} {
 			if _, err := b.Token(ctx, "github"); !errors.Is(err, ErrNoCaller) {
 				t.Errorf("%s: got %v", name, err)
@@ -383,5 +384,20 @@ func TestNewBroker(t *testing.T) {
 	}
 	if _, err := NewBroker(good); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestExchangeWithoutScopes: RFC 8693 §2.1, RFC 6749 §3.3. A request without scopes omits the
+// parameter; an empty scope is not valid.
+func TestExchangeWithoutScopes(t *testing.T) {
+	e := newExchanger(t)
+	b := newBroker(t, e, nil)
+	for _, scopes := range []oauth.Scopes{nil, {"repo"}} {
+		if _, err := b.Token(calling(e, "x", "grt_1"), "github", scopes...); err != nil {
+			t.Fatal(err)
+		}
+		if got, said := e.last.PostForm["scope"]; said != (len(scopes) > 0) || said && got[0] != "repo" {
+			t.Errorf("for %v: got %q", scopes, got)
+		}
 	}
 }

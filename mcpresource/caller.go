@@ -3,6 +3,8 @@ package mcpresource
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
 // caller is the guard's record of the request of a Principal.
@@ -20,7 +22,7 @@ func (c *caller) Within(ctx context.Context) context.Context { return c.traced.w
 
 // callerOf returns the record of the request of p, or nil outside a guard.
 func callerOf(p *Principal) *caller {
-	c, _ := attachmentOf(p).(*caller)
+	c, _ := token.AttachmentOf(p).(*caller)
 	return c
 }
 

@@ -3,6 +3,7 @@ package mcpresource
 import (
 	"context"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -30,7 +31,7 @@ func KeepCalls(to CallKeeper, others ...func(context.Context, CallEvent)) func(c
 				GrantID:   who.GrantID(),
 				ClientID:  who.ClientID,
 				Subject:   who.Subject,
-				Address:   host(e.RemoteAddr),
+				Address:   logged.Host(e.RemoteAddr),
 			})
 		}
 		for _, take := range others {

@@ -11,13 +11,15 @@ import (
 	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // clearancesOf returns the Clearances that a validator implements, or nil.
 func clearancesOf(v Validator) Clearances {
-	if i := introspectorOf(v); i != nil {
+	if i := token.IntrospectorOf(v); i != nil {
 		c, _ := i.(Clearances)
 		return c
 	}
@@ -228,7 +230,7 @@ func (d *demand) question() string {
 func shown(name string) string {
 	const longest = 64
 	if len(name) > longest || slices.ContainsFunc([]rune(name), func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return strconv.QuoteToASCII(cut(name, longest))
+		return strconv.QuoteToASCII(logged.Cut(name, longest))
 	}
 	return name
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -167,7 +168,7 @@ func (c Config) withDefaults() Config {
 		c.Clearances = clearancesOf(c.Validator)
 	}
 	if c.ClockSkew == 0 {
-		c.ClockSkew = defaultSkew
+		c.ClockSkew = token.DefaultSkew
 	}
 	if c.MaxBodyBytes == 0 {
 		c.MaxBodyBytes = 4 << 20

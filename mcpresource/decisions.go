@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -45,7 +46,7 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	d := g.decision(p, firstOperation(p))
 	d.HTTPMethod, d.Status, d.Outcome, d.Description = r.Method, refused.status, string(refused.outcome), refused.text
 	if refused.err != nil && refused.outcome != OutcomeForbidden { // Check's errors are not for the operator
-		d.Reason = cutText(refused.err.Error())
+		d.Reason = logged.Reason(refused.err.Error())
 	}
 	if c := refused.challenge; c != nil {
 		d.Error, d.Scope = c.Error, c.Scope.String()

@@ -120,7 +120,7 @@ func TestLetThrough(t *testing.T) {
 		c.Decisions = n
 		c.Validator = ValidatorFunc(func(_ context.Context, c Credential) (*Principal, error) {
 			p := people(r.now)["alice"]
-			p.TokenID, p.grantID = c.Token, "grt_1"
+			p.TokenID, p.Claims = c.Token, []byte(`{"gid":"grt_1"}`)
 			return p, nil
 		})
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -60,7 +61,7 @@ func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text s
 		d.Status, d.Error = http.StatusUnauthorized, oauth.InvalidToken
 	}
 	r := &http.Request{Method: http.MethodPost, Header: http.Header{}}
-	if token := presentedToken(who); token != "" { // the request is gone: the token alone identifies the caller
+	if token := token.PresentedToken(who); token != "" { // the request is gone: the token alone identifies the caller
 		d.Scheme = "Bearer"
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

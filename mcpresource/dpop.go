@@ -1,7 +1,6 @@
 package mcpresource
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -110,7 +110,7 @@ func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
 	case err != nil:
 		return errors.Join(ErrUnavailable, err)
 	case !first:
-		return invalid("the proof was used before")
+		return token.Invalid("the proof was used before")
 	}
 	return nil
 }
@@ -146,18 +146,4 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 		slices.Reverse(out)
 	}
 	return out
-}
-
-// boundTo reads a cnf claim (RFC 7800 §3.1). A token that is bound to anything but a DPoP key is
-// rejected, because that binding cannot be checked. As a bearer token it would be worth more than
-// its issuer intended.
-func boundTo(claim json.RawMessage) (thumbprint string, err error) {
-	if claim == nil || string(claim) == "null" {
-		return "", nil
-	}
-	var members map[string]string
-	if json.Unmarshal(claim, &members) != nil || len(members) != 1 || members["jkt"] == "" {
-		return "", invalid("bound to what cannot be checked")
-	}
-	return members["jkt"], nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -80,7 +81,7 @@ func TestCallOutlivesItsToken(t *testing.T) {
 		{"RU-06 or when it expires", inProcess, 0, left, left, 401},
 		{"RU-06 or after that", inProcess, 0, left + time.Minute, left + time.Minute, 401},
 		{"RU-06 whatever stands before the issuer", wrapped, 0, left + time.Minute, left + time.Minute, 401},
-		{"RU-06 where nobody can tell, the call has a minute", asked, 0, never, left + unseenOvertime, 504},
+		{"RU-06 where nobody can tell, the call has a minute", asked, 0, never, left + token.UnseenOvertime, 504},
 		{"RU-06 or less", asked, time.Second, never, left + time.Second, 504},
 		{"RU-06 and a revocation ends it as long as it is seen", asked, 0, left / 3, left / 3, 401},
 	} {

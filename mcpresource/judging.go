@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
 // judgings validates the tokens of running requests periodically. All share one timer: most
@@ -72,7 +74,7 @@ func (j *judging) endInTime(now time.Time) {
 
 // judged returns the time until which validating the token is useful.
 func (j *judging) judged() time.Time {
-	if !seesRevocation(j.principal) {
+	if !token.SeesRevocation(j.principal) {
 		return j.expires
 	}
 	return j.last()
@@ -151,7 +153,7 @@ func (s *judgings) judge() {
 }
 
 func (s *judgings) judgeOne(j *judging) {
-	if err := j.verdict(); err != nil && !outage(err) {
+	if err := j.verdict(); err != nil && !token.Outage(err) {
 		j.end(err)
 		return
 	}
@@ -165,12 +167,12 @@ func (s *judgings) judgeOne(j *judging) {
 func (j *judging) verdict() error {
 	outlives := func() bool { return j.overtime > 0 && time.Until(j.expires) < judgeAgain }
 	if !outlives() {
-		if err := still(j, j.principal, j.again); err == nil || !outlives() {
+		if err := token.Still(j, j.principal, j.again); err == nil || !outlives() {
 			return err
 		}
 	}
-	if !seesRevocation(j.principal) {
+	if !token.SeesRevocation(j.principal) {
 		return nil
 	}
-	return revoked(j, j.principal)
+	return token.Revoked(j, j.principal)
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
 // judgeAgain is how often the token of a running request is validated again, so that streams end
@@ -23,11 +26,11 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
 	if !p.listens && g.c.Limits.Overtime > 0 {
 		left -= g.c.ClockSkew // introspecting servers may allow no skew
-		j.overtime, j.cause = overtime(p.principal, g.c.Limits.Overtime), errTimeout
+		j.overtime, j.cause = token.Overtime(p.principal, g.c.Limits.Overtime), errTimeout
 	}
 	judged := g.judgings.add(j, left)
 	ctx, untime := g.timed(judged, p)
-	leave := watchStatus(p.principal, end)
+	leave := token.WatchStatus(p.principal, end)
 	return ctx, func() {
 		g.judgings.remove(judged)
 		leave()
@@ -51,7 +54,7 @@ func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context
 func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, error) {
 	return func(ctx context.Context) (*Principal, error) {
 		p, err := g.c.Validator.Validate(ctx, c)
-		return p, redact(err, c.Token)
+		return p, logged.Redact(err, c.Token)
 	}
 }
 

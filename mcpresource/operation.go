@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -66,7 +67,7 @@ func recorded(op Operation, arguments bool) Operation {
 	if message.IsResource(op.Method) {
 		name = oauth.Redacted(name)
 	}
-	out := Operation{Method: cut(op.Method, longest), Name: cut(name, longest)}
+	out := Operation{Method: logged.Cut(op.Method, longest), Name: logged.Cut(name, longest)}
 	if arguments {
 		out.Arguments = slices.Clone(op.Arguments)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -17,7 +18,7 @@ func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {
 		return &refusal{
 			outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here.",
-			err: errors.New(unexpected("Host is", r.Host, g.hosts...) + ": see Config.Hosts"),
+			err: errors.New(logged.Unexpected("Host is", r.Host, g.hosts...) + ": see Config.Hosts"),
 		}
 	}
 	values := r.Header["Origin"]
@@ -27,7 +28,8 @@ func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if len(values) > 1 || !g.isOrigin(values[0]) {
 		return &refusal{
 			outcome: OutcomeOrigin, status: http.StatusForbidden, text: "This origin is not permitted.",
-			err: errors.New(unexpected("Origin is", strings.Join(values, " "), g.origins...) + ": see Config.Origins"),
+			err: errors.New(
+				logged.Unexpected("Origin is", strings.Join(values, " "), g.origins...) + ": see Config.Origins"),
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -49,11 +50,11 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 type passage struct {
 	began     time.Time
 	at        *address
-	principal *Principal // nil for a public method
-	who       string     // its Person, cached
-	caller    caller     // attached to the principal
-	presented Credential // that the principal was validated by
-	proof     reading    // of the principal, if a rule needs it
+	principal *Principal    // nil for a public method
+	who       string        // its Person, cached
+	caller    caller        // attached to the principal
+	presented Credential    // that the principal was validated by
+	proof     token.Reading // of the principal, if a rule needs it
 	envelope  message.Envelope
 	listens   bool // opens a stream that stays open
 	body      []byte
@@ -140,7 +141,7 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	if p.principal == nil { // NewContext does this for a caller
 		ctx = p.caller.Within(ctx)
 	}
-	ctx, end := context.WithCancelCause(NewContext(ctx, withCredential(p.principal, p.presented)))
+	ctx, end := context.WithCancelCause(NewContext(ctx, token.WithCredential(p.principal, p.presented)))
 	defer end(nil)
 	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
 	ctx, done := g.lifetime(ctx, end, p)

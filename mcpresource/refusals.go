@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 )
 
 // refusalLines limits the log lines for refused requests of each Outcome: anyone can cause them.
@@ -36,8 +37,8 @@ func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
 	}
 	attrs := []slog.Attr{
 		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
-		slog.String("http_method", cut(r.Method, 32)), slog.String("remote", host(r.RemoteAddr)),
-		slog.String("reason", cut(text, maxLine)),
+		slog.String("http_method", logged.Cut(r.Method, 32)), slog.String("remote", logged.Host(r.RemoteAddr)),
+		slog.String("reason", logged.Cut(text, maxLine)),
 	}
 	if p.reference != "" {
 		attrs = append(attrs, slog.String("request_id", p.reference))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -77,7 +78,7 @@ func (f *refusal) body() rpcError {
 // refuse records a refusal and writes it. The body contains no more information than header and
 // status.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
-	refused.err = redact(refused.err, p.presented.Token)
+	refused.err = logged.Redact(refused.err, p.presented.Token)
 	p.reference = g.refer(r, p, refused)
 	e := Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err}
 	g.record(r, p, e)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/reference"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -203,11 +204,11 @@ func (r *Reporter) claims(req *http.Request) *oauth.AccessTokenClaims {
 		return nil
 	}
 	c := &oauth.AccessTokenClaims{
-		Issuer: r.c.Issuer, TokenID: cut(said.TokenID, maxClaim), GrantID: cut(said.GrantID, maxClaim),
-		NodeID: cut(said.NodeID, maxClaim), ClientID: cut(said.ClientID, maxClaim),
+		Issuer: r.c.Issuer, TokenID: logged.Cut(said.TokenID, maxClaim), GrantID: logged.Cut(said.GrantID, maxClaim),
+		NodeID: logged.Cut(said.NodeID, maxClaim), ClientID: logged.Cut(said.ClientID, maxClaim),
 	}
 	if len(said.Audience) > 0 {
-		c.Audience = cut(said.Audience[0], maxClaim)
+		c.Audience = logged.Cut(said.Audience[0], maxClaim)
 	}
 	if at := issuer.NumericDate(said.Expires); !at.IsZero() {
 		c.Expires = at.Unix()
@@ -226,7 +227,7 @@ const (
 // senderOf describes the sender of a request, with the names of its headers.
 func senderOf(r *http.Request) *oauth.Sender {
 	agent, _, _ := strings.Cut(r.UserAgent(), " ")
-	s := &oauth.Sender{Address: host(r.RemoteAddr), Agent: cut(agent, 64)}
+	s := &oauth.Sender{Address: logged.Host(r.RemoteAddr), Agent: logged.Cut(agent, 64)}
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		if len(name) <= 40 && len(s.Headers) < maxHeaders {
 			s.Headers = append(s.Headers, name)

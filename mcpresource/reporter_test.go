@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/reference"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -185,8 +186,8 @@ func TestReportIsBounded(t *testing.T) {
 		}
 		for range 200 {
 			r.Refused(req, oauth.Decision{
-				Scheme: "Bearer", Outcome: "invalid_token", Reason: cutText(long), Name: cut(long, 256),
-				Method: cut(long, 256),
+				Scheme: "Bearer", Outcome: "invalid_token", Reason: logged.Reason(long), Name: logged.Cut(long, 256),
+				Method: logged.Cut(long, 256),
 			})
 		}
 		wait.Advance(time.Minute)

@@ -268,3 +268,14 @@ func (p *passage) unchecked(err error) *refusal {
 		text: "This cannot be checked now.", retry: time.Second, err: err,
 	}
 }
+
+// SessionOwner selects who owns a session.
+type SessionOwner int
+
+const (
+	// OwnerPerson means the user, with any application: one that registers again for more scopes
+	// can continue its session. Each request is checked by its own token.
+	OwnerPerson SessionOwner = iota
+	// OwnerClient means the user with one application. Other applications get 404.
+	OwnerClient
+)

@@ -25,7 +25,7 @@ const soakStreams = 1000
 type soak struct {
 	t       testing.TB
 	lists   *listServer
-	jwt     *jwtValidator
+	jwt     Validator
 	guard   *Guard
 	server  *httptest.Server
 	client  *http.Client

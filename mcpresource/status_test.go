@@ -123,7 +123,7 @@ func (s *listServer) with(t testing.TB, index any) string {
 		s.claims("status", s.place(index, "0"), "exp", time.Now().Add(100*time.Hour).Unix()))
 }
 
-func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) *jwtValidator {
+func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) Validator {
 	t.Helper()
 	c := JWTConfig{Issuer: s.URL, HTTPClient: &http.Client{Transport: s}}
 	for _, f := range change {
@@ -133,7 +133,7 @@ func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) *jwtVal
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.(*jwtValidator)
+	return v
 }
 
 // expect validates a token and compares the error, which must be exactly one of the two.

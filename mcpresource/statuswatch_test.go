@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
 type stream struct {
@@ -223,7 +224,7 @@ func TestStatusStreams(t *testing.T) {
 		g := newStreams(t, s, s.validator(t))
 		a := g.open(t, s.token(t, "ES256", nil, s.claims("status", s.place(3, "0"))))
 		<-a.done
-		if a.lasted != time.Hour+defaultSkew || !errors.Is(a.cause, context.DeadlineExceeded) {
+		if a.lasted != time.Hour+token.DefaultSkew || !errors.Is(a.cause, context.DeadlineExceeded) {
 			t.Errorf("ended after %s, %v", a.lasted, a.cause)
 		}
 	})

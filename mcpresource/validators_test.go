@@ -27,6 +27,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -539,7 +540,7 @@ func TestIntrospection(t *testing.T) {
 	t.Run("RS-44 a revoked token is refused after the cache time", func(t *testing.T) {
 		s.answer = func(string) string { return `{"active":false}` }
 		mu.Lock()
-		now = now.Add(introspectionCache)
+		now = now.Add(token.IntrospectionCache)
 		mu.Unlock()
 		if _, err := validate(v, "good"); !errors.Is(err, ErrInvalidToken) {
 			t.Errorf("got %v", err)
@@ -598,24 +599,6 @@ func TestLocalAndAnyOf(t *testing.T) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 		})
-	}
-}
-
-func TestTokenCache(t *testing.T) {
-	now := time.Now()
-	c := newTokenCache(10, func() time.Time { return now })
-	for i := range 100 {
-		c.put(fmt.Sprint(i), cached{until: now.Add(time.Minute)})
-	}
-	if c.entries.Len() > 10 {
-		t.Errorf("RS-51: %d tokens are kept, want 10 at most", c.entries.Len())
-	}
-	if _, ok := c.lookup("99"); !ok {
-		t.Error("the newest is gone")
-	}
-	now = now.Add(time.Minute)
-	if _, ok := c.lookup("99"); ok {
-		t.Error("RS-41: an expired token is found")
 	}
 }
 

@@ -235,13 +235,16 @@ var rules = []struct {
 			func A() *users.Users { return nil }
 			func B(oauth.Scopes) { users.New() }
 			type C struct { D g.Reply; e users.Users }
+			type Users = users.Users
+			type H = users.Users
+			var ErrExists = users.ErrExists
 			var ErrF error = users.ErrExists
 			var G = users.New()`),
 		source("internal/a/a.go",
 			"package a\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
 		source("cmd/mcp-authd/a.go",
 			"package main\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
-	}}, 3},
+	}}, 4},
 }
 
 func source(path, text string) file {

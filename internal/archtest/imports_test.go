@@ -121,8 +121,9 @@ var mayImport = map[string][]string{
 
 	"mcpresource": {
 		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/reference",
-		"internal/stopping", "mcpresource/internal/message", "mcpresource/internal/statuslist",
-		"mcpresource/internal/issuer",
+		"internal/stopping",
+		"mcpresource/internal/message", "mcpresource/internal/issuer", "mcpresource/internal/logged",
+		"mcpresource/internal/token",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
 	// one call that assembles a server as cmd does: most of it comes from internal/assembly
@@ -132,7 +133,12 @@ var mayImport = map[string][]string{
 		"internal/assembly", "internal/config", "internal/metrics", "internal/secrets",
 	},
 
-	"mcpresource/internal/message":    {},
+	"mcpresource/internal/message": {},
+	"mcpresource/internal/logged":  {},
+	"mcpresource/internal/token": {
+		"oauth", "internal/bounded", "mcpresource/internal/issuer", "mcpresource/internal/logged",
+		"mcpresource/internal/statuslist",
+	},
 	"mcpresource/internal/statuslist": {"oauth", "mcpresource/internal/issuer"},
 	"mcpresource/internal/issuer":     {"oauth", "metadata", "internal/foreign"},
 	"mcpresource/internal/tasktable":  {"mcpresource"},

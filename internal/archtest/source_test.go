@@ -94,7 +94,7 @@ func hiddenFosite(m module) (bad []string) {
 		if f.test() || !within(f.dir(), "authserver") {
 			continue
 		}
-		bad = append(bad, exposes(f, importedAs(f.syntax, "github.com/ory/fosite"))...)
+		bad = append(bad, exposes(f, importedAs(f.syntax, "github.com/ory/fosite"), nil)...)
 	}
 	return bad
 }
@@ -106,7 +106,8 @@ var (
 	promised  = []string{"authserver/embed.go", "authserver/policies.go"}
 )
 
-// hiddenInternal checks that users of a public package can name everything that it exports.
+// hiddenInternal checks that users of a public package can name everything that it exports. An
+// alias with the same name gives an internal type its public name.
 func hiddenInternal(m module) (bad []string) {
 	for _, f := range m.files {
 		if f.test() || isInternal(f.dir()) || anyWithin(f.dir(), programs) ||
@@ -119,7 +120,7 @@ func hiddenInternal(m module) (bad []string) {
 				local = append(local, importedAs(f.syntax, modulePath+"/"+p)...)
 			}
 		}
-		bad = append(bad, exposes(f, local)...)
+		bad = append(bad, exposes(f, local, reexported)...)
 	}
 	return bad
 }
@@ -137,8 +138,11 @@ func ofModule(f *ast.File) (out []string) {
 }
 
 // exposes returns the exports of a file that refer to packages imported under the names local.
-func exposes(f file, local []string) (bad []string) {
+func exposes(f file, local []string, allowed func(name string, expr ast.Node) bool) (bad []string) {
 	for name, expr := range exportedSurface(f.syntax) {
+		if allowed != nil && allowed(name, expr) {
+			continue
+		}
 		ast.Inspect(expr, func(n ast.Node) bool {
 			s, ok := n.(*ast.SelectorExpr)
 			if !ok {
@@ -151,6 +155,13 @@ func exposes(f file, local []string) (bad []string) {
 		})
 	}
 	return bad
+}
+
+// reexported reports whether a declaration is an alias, or a variable with the value, of the same
+// name in another package.
+func reexported(name string, expr ast.Node) bool {
+	s, ok := expr.(*ast.SelectorExpr)
+	return ok && strings.TrimSuffix(name, " =") == s.Sel.Name
 }
 
 // behindHTTP checks that packages that decide about a request do not use HTTP. The edge parses the

@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"encoding/json"
@@ -11,12 +11,12 @@ import (
 // delegated to it, and so on. Names come from the application or from other issuers: show and log
 // them, but base decisions on Scopes and [Rules.Direct].
 func (p *Principal) Actors() []oauth.Actor {
-	chain, _ := acting(p)
+	chain, _ := Acting(p)
 	return chain
 }
 
-// acting returns the actors, or an error if the act claim cannot be read.
-func acting(p *Principal) ([]oauth.Actor, error) {
+// Acting returns the actors, or an error if the act claim cannot be read.
+func Acting(p *Principal) ([]oauth.Actor, error) {
 	switch {
 	case p == nil:
 		return nil, nil
@@ -40,7 +40,7 @@ func acting(p *Principal) ([]oauth.Actor, error) {
 func (p *Principal) setActors(claim json.RawMessage) error {
 	first, err := oauth.ParseActor(claim)
 	if err != nil {
-		return invalid("who acts cannot be read")
+		return Invalid("who acts cannot be read")
 	}
 	p.actors, p.actorsKnown = first.Chain(), true
 	return nil

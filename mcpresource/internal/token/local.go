@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"context"
@@ -54,8 +54,8 @@ func Local(i Introspector) Validator { return local{i} }
 
 type local struct{ Introspector }
 
-// introspectorOf returns the argument of Local, or nil for another validator.
-func introspectorOf(v Validator) Introspector {
+// IntrospectorOf returns the argument of Local, or nil for another validator.
+func IntrospectorOf(v Validator) Introspector {
 	l, _ := v.(local)
 	return l.Introspector
 }
@@ -131,7 +131,7 @@ func principalOf(a oauth.Introspection) (*Principal, error) {
 	case a.Confirmation != nil && a.Confirmation.Thumbprint != "":
 		thumbprint = a.Confirmation.Thumbprint
 	case a.Confirmation != nil || strings.EqualFold(a.TokenType, "DPoP"):
-		return nil, invalid("bound to what cannot be checked")
+		return nil, Invalid("bound to what cannot be checked")
 	}
 	claims, err := json.Marshal(a)
 	if err != nil {

@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/statuslist"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -87,7 +88,7 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 		c.Logger.Warn("status lists are ignored: revoked tokens are accepted until they expire", "issuer", c.Issuer)
 	}
 	if c.ClockSkew == 0 {
-		c.ClockSkew = defaultSkew
+		c.ClockSkew = DefaultSkew
 	}
 	if c.CacheSize == 0 {
 		c.CacheSize = 4096
@@ -159,7 +160,7 @@ type jwtValidator struct {
 }
 
 const (
-	defaultSkew        = 30 * time.Second
+	DefaultSkew        = 30 * time.Second
 	defaultStatusStale = 5 * time.Minute
 )
 
@@ -193,14 +194,14 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		return e.principal.unrevoked(ctx)
 	}
 	if len(c.Token) > issuer.MaxToken {
-		return nil, invalid("too long")
+		return nil, Invalid("too long")
 	}
 	jws, err := jose.ParseSignedCompact(c.Token, v.algorithms)
 	if err != nil {
-		return nil, invalid("not a signed JWT of an accepted algorithm")
+		return nil, Invalid("not a signed JWT of an accepted algorithm")
 	}
 	if !v.c.InsecureAllowUntyped && !issuer.HasType(jws, oauth.AccessTokenType) {
-		return nil, invalid(untyped(jws)) // RFC 9068 §4, RS-42
+		return nil, Invalid(untyped(jws)) // RFC 9068 §4, RS-42
 	}
 	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
 	if err != nil {
@@ -217,7 +218,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 
 // untyped describes a token of another type, and names the documentation.
 func untyped(jws *jose.JSONWebSignature) string {
-	return unexpected("not an access token: typ is", issuer.Type(jws), oauth.AccessTokenType) +
+	return logged.Unexpected("not an access token: typ is", issuer.Type(jws), oauth.AccessTokenType) +
 		". For an authorization server that does not follow RFC 9068, such as Keycloak, Microsoft Entra, Auth0" +
 		" and Okta, see JWTConfig.InsecureAllowUntyped and docs/adapters.md, \"Another authorization server\""
 }
@@ -250,11 +251,11 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 	case err != nil:
 		return nil, signer{}, err
 	case key.Algorithm != "" && key.Algorithm != h.Algorithm:
-		return nil, signer{}, invalid("the key is for another algorithm")
+		return nil, signer{}, Invalid("the key is for another algorithm")
 	}
 	payload, err := jws.Verify(key.JSONWebKey)
 	if err != nil {
-		return nil, signer{}, invalid("the signature is wrong")
+		return nil, signer{}, Invalid("the signature is wrong")
 	}
 	return payload, signer{h.KeyID, key.Print}, nil
 }
@@ -264,7 +265,7 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) error {
 	key, err := v.key(ctx, s.kid, now)
 	if err == nil && key.Print != s.print {
-		err = invalid("signed by a key that another one has replaced")
+		err = Invalid("signed by a key that another one has replaced")
 	}
 	return err
 }
@@ -273,7 +274,7 @@ func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*iss
 	key, err := v.keys.Key(ctx, kid, now)
 	switch {
 	case errors.Is(err, issuer.ErrNoKey):
-		err = invalid("signed by an unknown key")
+		err = Invalid("signed by an unknown key")
 	case err != nil:
 		err = unavailable(err)
 	}
@@ -293,7 +294,7 @@ func (p *Principal) unrevoked(ctx context.Context) (*Principal, error) {
 func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	var c tokenClaims
 	if err := json.Unmarshal(payload, &c); err != nil {
-		return nil, invalid("the claims cannot be read")
+		return nil, Invalid("the claims cannot be read")
 	}
 	p := &Principal{
 		Issuer: c.Issuer, Subject: c.Subject, ClientID: c.ClientID, TokenID: c.TokenID,
@@ -304,13 +305,13 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	now := v.c.Now()
 	switch {
 	case c.Issuer != v.c.Issuer: // RFC 9068 §4, RS-40
-		return nil, invalid(unexpected("issued by another server: iss is", c.Issuer, v.c.Issuer))
+		return nil, Invalid(logged.Unexpected("issued by another server: iss is", c.Issuer, v.c.Issuer))
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(v.c.ClockSkew)):
-		return nil, invalid(expired(p.ExpiresAt, now)) // RFC 9068 §4, RS-41
+		return nil, Invalid(Expired(p.ExpiresAt, now)) // RFC 9068 §4, RS-41
 	case issuer.NumericDate(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
-		return nil, invalid("not valid yet")
+		return nil, Invalid("not valid yet")
 	case c.Subject == "":
-		return nil, invalid("no subject")
+		return nil, Invalid("no subject")
 	}
 	err := p.setActors(c.Act)
 	if err != nil {
@@ -331,9 +332,9 @@ func (v *jwtValidator) place(claim json.RawMessage, issued time.Time) (*statusli
 	place, err := v.status.Place(claim, issued)
 	switch {
 	case err != nil:
-		return nil, invalid(err.Error())
+		return nil, Invalid(err.Error())
 	case place == nil && v.c.RequireStatus:
-		return nil, invalid("it has no place in a status list")
+		return nil, Invalid("it has no place in a status list")
 	}
 	return place, nil
 }
@@ -346,17 +347,31 @@ func statusError(err error) error {
 	return unavailable(err)
 }
 
-var errRevoked = invalid(statuslist.ErrRevoked.Error())
+var errRevoked = Invalid(statuslist.ErrRevoked.Error())
 
 func unavailable(err error) error { return fmt.Errorf("%w: %w", ErrUnavailable, err) }
 
-func invalid(why string) error { return fmt.Errorf("%w: %s", ErrInvalidToken, why) }
+func Invalid(why string) error { return fmt.Errorf("%w: %s", ErrInvalidToken, why) }
 
-// expired describes a token's expiry together with the current time.
-func expired(at, now time.Time) string {
+// Expired describes a token's expiry together with the current time.
+func Expired(at, now time.Time) string {
 	if at.IsZero() {
 		return "expired: it has no exp"
 	}
 	const form = time.RFC3339
 	return fmt.Sprintf("expired: exp is %s, and it is %s", at.UTC().Format(form), now.UTC().Format(form))
+}
+
+// boundTo reads a cnf claim (RFC 7800 §3.1). A token that is bound to anything but a DPoP key is
+// rejected, because that binding cannot be checked. As a bearer token it would be worth more than
+// its issuer intended.
+func boundTo(claim json.RawMessage) (thumbprint string, err error) {
+	if claim == nil || string(claim) == "null" {
+		return "", nil
+	}
+	var members map[string]string
+	if json.Unmarshal(claim, &members) != nil || len(members) != 1 || members["jkt"] == "" {
+		return "", Invalid("bound to what cannot be checked")
+	}
+	return members["jkt"], nil
 }

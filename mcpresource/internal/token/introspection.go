@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -33,7 +34,7 @@ type IntrospectionConfig struct {
 }
 
 const (
-	introspectionCache = 5 * time.Second
+	IntrospectionCache = 5 * time.Second
 	negativeCache      = 10 * time.Second
 	introspectionSize  = 4096
 	negativeSize       = 512
@@ -56,7 +57,7 @@ func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
 		return nil, fmt.Errorf("mcpresource: %w", err)
 	}
 	if c.CacheTTL == 0 {
-		c.CacheTTL = introspectionCache
+		c.CacheTTL = IntrospectionCache
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -87,14 +88,14 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 		return e.principal, nil
 	}
 	if _, ok := v.refused.lookup(c.Token); ok {
-		return nil, invalid("not active")
+		return nil, Invalid("not active")
 	}
 	if len(c.Token) > issuer.MaxToken {
-		return nil, invalid("too long")
+		return nil, Invalid("too long")
 	}
 	if iss := issuer.Claimed(c.Token); iss != "" && iss != v.c.Issuer {
 		// only its issuer should see the token
-		return nil, invalid(unexpected("issued by another server: iss is", iss, v.c.Issuer))
+		return nil, Invalid(logged.Unexpected("issued by another server: iss is", iss, v.c.Issuer))
 	}
 	p, err, _ := v.flight.Do(c.Token, func() (any, error) {
 		if e, ok := v.seen.lookup(c.Token); ok { // by a request that ended since the first lookup
@@ -124,7 +125,7 @@ func (v *introspector) ask(ctx context.Context, token string) (*Principal, error
 	p, err := answer.principal(v.c.Issuer, body)
 	if !answer.Active || !isAccess(answer.TokenType) || err != nil {
 		v.remember(token, cached{until: now.Add(min(negativeCache, max(v.c.CacheTTL, 0)))})
-		return nil, errors.Join(invalid("not active, or no access token"), err)
+		return nil, errors.Join(Invalid("not active, or no access token"), err)
 	}
 	until := now.Add(v.c.CacheTTL)
 	if !p.ExpiresAt.IsZero() && p.ExpiresAt.Before(until) {
@@ -168,14 +169,14 @@ func isAccess(tokenType string) bool {
 func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, error) {
 	thumbprint, err := boundTo(a.Confirmation)
 	if err != nil || thumbprint == "" && strings.EqualFold(a.TokenType, "DPoP") {
-		return nil, invalid("bound to what cannot be checked")
+		return nil, Invalid("bound to what cannot be checked")
 	}
 	switch a.Issuer {
 	case "":
 		a.Issuer = iss
 	case iss:
 	default: // an issuer must not vouch for users of another
-		return nil, invalid(unexpected("issued by another server: iss is", a.Issuer, iss))
+		return nil, Invalid(logged.Unexpected("issued by another server: iss is", a.Issuer, iss))
 	}
 	p := &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),

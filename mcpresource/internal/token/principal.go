@@ -1,4 +1,5 @@
-package mcpresource
+// Package token is about access tokens: it validates them, and describes their callers.
+package token
 
 import (
 	"context"
@@ -31,7 +32,7 @@ type Principal struct {
 	actors      []oauth.Actor // from the act claim, if actorsKnown
 	actorsKnown bool
 
-	proof *reading // of Claims; nil if no rule needs it
+	proof *Reading // of Claims; nil if no rule needs it
 
 	status *statuslist.Place           // the entry in its issuer's status list, or nil
 	signed func(context.Context) error // for JWTs: nil while the token's key is valid
@@ -39,20 +40,20 @@ type Principal struct {
 	// be determined.
 	revoked   func(context.Context) error
 	presented *presented // for Broker; only set in a guarded request
-	attached  attachment // of the guard; nil outside one
+	attached  Attachment // of the guard; nil outside one
 }
 
-// attachment is a guard's record of the request of a caller.
-type attachment interface {
+// Attachment is a guard's record of the request of a caller.
+type Attachment interface {
 	// Within returns ctx with the request's call in it, for a tracer.
 	Within(ctx context.Context) context.Context
 }
 
-// attach records the request of a caller.
-func attach(p *Principal, a attachment) { p.attached = a }
+// Attach records the request of a caller.
+func Attach(p *Principal, a Attachment) { p.attached = a }
 
-// attachmentOf returns the record of the caller's request, or nil.
-func attachmentOf(p *Principal) attachment {
+// AttachmentOf returns the record of the caller's request, or nil.
+func AttachmentOf(p *Principal) Attachment {
 	if p == nil {
 		return nil
 	}
@@ -149,44 +150,44 @@ var (
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )
 
-// proof holds the claims about the user's authentication. They are read once per request, because a
+// Proof holds the claims about the user's authentication. They are read once per request, because a
 // list checks each of its entries.
-type proof struct {
+type Proof struct {
 	AuthTime int64  `json:"auth_time"`
 	ACR      string `json:"acr"`
 }
 
-// reading is a proof that is read on first use. A nil reading reads it each time.
-type reading struct {
+// Reading is a proof that is read on first use. A nil reading reads it each time.
+type Reading struct {
 	once  sync.Once
-	proof proof
+	proof Proof
 	ok    bool
 }
 
-func (r *reading) of(p *Principal) (proof, bool) {
+func (r *Reading) of(p *Principal) (Proof, bool) {
 	if r == nil {
-		r = &reading{}
+		r = &Reading{}
 	}
 	r.once.Do(func() { r.ok = json.Unmarshal(p.Claims, &r.proof) == nil })
 	return r.proof, r.ok
 }
 
-// proofOf returns the claims of p about the user's authentication.
-func proofOf(p *Principal) (proof, bool) { return p.proof.of(p) }
+// ProofOf returns the claims of p about the user's authentication.
+func ProofOf(p *Principal) (Proof, bool) { return p.proof.of(p) }
 
-// keepProof makes p read its claims into r once. A nil r reads them each time.
-func keepProof(p *Principal, r *reading) { p.proof = r }
+// KeepProof makes p read its claims into r once. A nil r reads them each time.
+func KeepProof(p *Principal, r *Reading) { p.proof = r }
 
-// renewed returns p with what a later validation of its token found.
-func renewed(p, now *Principal) *Principal {
+// Renewed returns p with what a later validation of its token found.
+func Renewed(p, now *Principal) *Principal {
 	own := *p
 	own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
 	own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
 	return &own
 }
 
-// presentedToken returns the token that p was validated by, or "" outside a guarded request.
-func presentedToken(p *Principal) string {
+// PresentedToken returns the token that p was validated by, or "" outside a guarded request.
+func PresentedToken(p *Principal) string {
 	if p == nil || p.presented == nil {
 		return ""
 	}
@@ -197,9 +198,9 @@ func presentedToken(p *Principal) string {
 // a principal or a context does not show it.
 type presented struct{ token string }
 
-// withCredential returns a copy of p with the token, for use by a Broker. A copy is needed because
+// WithCredential returns a copy of p with the token, for use by a Broker. A copy is needed because
 // Principals are shared between requests.
-func withCredential(p *Principal, c Credential) *Principal {
+func WithCredential(p *Principal, c Credential) *Principal {
 	if p == nil {
 		return nil
 	}

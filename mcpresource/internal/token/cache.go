@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"time"

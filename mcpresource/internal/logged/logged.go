@@ -1,4 +1,5 @@
-package mcpresource
+// Package logged prepares text that a caller may have chosen for logs and error messages.
+package logged
 
 import (
 	"fmt"
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// cutText shortens text that a caller may have chosen.
-func cutText(s string) string {
+// Reason shortens text that a caller may have chosen.
+func Reason(s string) string {
 	if len(s) <= maxReason {
 		return s
 	}
@@ -17,33 +18,33 @@ func cutText(s string) string {
 
 const maxReason = 300 // bytes
 
-// cut shortens text to longest bytes, and marks the cut.
-func cut(s string, longest int) string {
+// Cut shortens text to longest bytes, and marks the cut.
+func Cut(s string, longest int) string {
 	if len(s) > longest {
 		return strings.ToValidUTF8(s[:longest], "") + "…"
 	}
 	return s
 }
 
-// host returns an address without its port.
-func host(addr string) string {
+// Host returns an address without its port.
+func Host(addr string) string {
 	if ap, err := netip.ParseAddrPort(addr); err == nil {
 		return ap.Addr().Unmap().String()
 	}
 	return addr
 }
 
-// unexpected describes a value of a request or token, and the values that are accepted.
-func unexpected(what, got string, want ...string) string {
+// Unexpected describes a value of a request or token, and the values that are accepted.
+func Unexpected(what, got string, want ...string) string {
 	accepted := make([]string, len(want))
 	for i, w := range want {
 		accepted[i] = strconv.Quote(w)
 	}
-	return fmt.Sprintf("%s %q, want %s", what, cut(got, 200), strings.Join(accepted, " or "))
+	return fmt.Sprintf("%s %q, want %s", what, Cut(got, 200), strings.Join(accepted, " or "))
 }
 
-// redact hides a token in an error's text, because a custom Validator or Clearances may quote it.
-func redact(err error, token string) error {
+// Redact hides a token in an error's text, because a custom Validator or Clearances may quote it.
+func Redact(err error, token string) error {
 	if err == nil || token == "" {
 		return err
 	}

@@ -1,4 +1,4 @@
-package mcpresource
+package token
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (a anyOf) Validate(ctx context.Context, c Credential) (*Principal, error) {
 		if err == nil && p != nil {
 			return p, nil
 		}
-		if outage(err) {
+		if Outage(err) {
 			verdict = ErrUnavailable
 		}
 		said = append(said, err)
@@ -65,15 +65,15 @@ func (v *introspector) remembers(token string) bool {
 	return ok
 }
 
-// outage reports whether a validator's error leaves the token undecided. That includes errors that
+// Outage reports whether a validator's error leaves the token undecided. That includes errors that
 // wrap both ErrUnavailable and ErrInvalidToken.
-func outage(err error) bool {
+func Outage(err error) bool {
 	return errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrInvalidToken)
 }
 
-// judged returns a validator's error, wrapped in ErrUnavailable if it leaves the token undecided.
-func judged(err error) error {
-	if outage(err) {
+// Judged returns a validator's error, wrapped in ErrUnavailable if it leaves the token undecided.
+func Judged(err error) error {
+	if Outage(err) {
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
 	return err
