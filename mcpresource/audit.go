@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -70,7 +71,7 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		e.OpenedBy = p.caller.openedBy
 	}
 	for _, m := range p.envelope.Messages {
-		e.Operations = append(e.Operations, recorded(operationOf(m), false))
+		e.Operations = append(e.Operations, rules.Recorded(rules.OperationOf(m), false))
 	}
 	g.c.Audit(e)
 }
@@ -143,7 +144,7 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 		e.Time = g.c.Now().Add(-e.Duration)
 	}
 	e.Digest = Digest(e.Arguments)
-	kept := recorded(Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}, g.c.CallArguments)
+	kept := rules.Recorded(Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}, g.c.CallArguments)
 	e.Method, e.Name, e.Arguments = kept.Method, kept.Name, kept.Arguments
 	g.c.Calls(ctx, e)
 }

@@ -101,7 +101,7 @@ func TestCalls(t *testing.T) {
 		{"SP-07 RS-35 a scope that lacks", "alice", tool("write_file"), "insufficient_scope", 403, 1, nil, nil},
 		{"SP-07 denied", "alice", tool("danger"), "insufficient_scope", 403, 1, nil, nil},
 		{"SP-07 too often", "alice", "[" + tool("read") + "," + tool("read") + "]", "limited", 429, 2,
-			func(c *Config) { c.Limits.Calls = Rate{1, 1} }, nil},
+			func(c *Config) { c.Limits.Calls = Rate{PerSecond: 1, Burst: 1} }, nil},
 		{"SP-07 the server's own error", "alice", tool("read"), "error", 418, 1, nil,
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(418) }},
 		{"SP-07 without a token, in public", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "ok", 200, 1, nil, nil},

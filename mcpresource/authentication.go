@@ -5,16 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // proven returns an *AuthenticationError unless the token of p satisfies need.
 func (g *Guard) proven(p *Principal, need Authentication) error {
-	if !demandsProof(need) || proves(p, need, g.c.Now()) {
+	if !rules.DemandsProof(need) || proves(p, need, g.c.Now()) {
 		return nil
 	}
-	return &AuthenticationError{need}
+	return &AuthenticationError{Required: need}
 }
 
 // proves reports whether the claims of a token satisfy need (RFC 9068 §2.2.1, RFC 9470 §6). An
@@ -25,7 +26,7 @@ func proves(p *Principal, need Authentication, now time.Time) bool {
 		return false
 	}
 	recent := need.MaxAge == 0 || says.AuthTime > 0 && now.Sub(time.Unix(says.AuthTime, 0)) <= need.MaxAge
-	return recent && (len(need.ACR) == 0 || says.ACR != noACR && slices.Contains(need.ACR, says.ACR))
+	return recent && (len(need.ACR) == 0 || says.ACR != rules.NoACR && slices.Contains(need.ACR, says.ACR))
 }
 
 // insufficient refuses a token whose user must authenticate again or with more factors (RFC 9470
@@ -35,7 +36,7 @@ func (g *Guard) insufficient(r *http.Request, p *passage, scopes oauth.Scopes, n
 	switch {
 	case err == nil:
 		return nil
-	case slices.Contains(need.ACR, noACR): // no sign-in would help
+	case slices.Contains(need.ACR, rules.NoACR): // no sign-in would help
 		return &refusal{
 			outcome: OutcomeInsufficientAuthentication, status: http.StatusForbidden, id: p.envelope.ID,
 			text: "This operation is not permitted.", err: err,

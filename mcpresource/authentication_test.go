@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 )
 
 // AS-238, RFC 9470: a tool that requires an authentication of the user.
@@ -91,9 +93,10 @@ func TestAuthentication(t *testing.T) {
 
 // Two requirements without a common class are satisfied by no class, not by any.
 func TestAuthenticationsThatExcludeEachOther(t *testing.T) {
-	both := bothProofs(Authentication{ACR: []string{"a"}}, Authentication{ACR: []string{"b"}, MaxAge: time.Minute})
+	both := rules.BothProofs(Authentication{ACR: []string{"a"}},
+		Authentication{ACR: []string{"b"}, MaxAge: time.Minute})
 	p := &Principal{Claims: []byte(`{"acr":"a","auth_time":1}`)}
-	if !demandsProof(both) || proves(p, both, time.Unix(1, 0)) {
+	if !rules.DemandsProof(both) || proves(p, both, time.Unix(1, 0)) {
 		t.Errorf("met: %+v", both)
 	}
 }

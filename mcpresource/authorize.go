@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -28,12 +29,12 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		messages = []message.Message{{}} // a GET or DELETE needs what every operation needs
 	}
 	for _, m := range messages {
-		want := g.policy.Require(operationOf(m)) // only the body counts, never headers: RS-158
+		want := g.policy.Require(rules.OperationOf(m)) // only the body counts, never headers: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = deniedBy(want)
 			continue
-		case isOpen(want):
+		case rules.IsOpen(want):
 			continue
 		case anonymous != nil:
 			return anonymous
@@ -47,9 +48,9 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
 		}
-		proof = bothProofs(proof, want.Authentication)
-		if demandsApproval(want.Clearance) {
-			p.needs(operationOf(m), want.Clearance)
+		proof = rules.BothProofs(proof, want.Authentication)
+		if rules.DemandsApproval(want.Clearance) {
+			p.needs(rules.OperationOf(m), want.Clearance)
 		}
 	}
 	p.need = need
@@ -59,7 +60,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking.Denied:
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
-			text: denialText(lacking), err: lacking,
+			text: rules.DenialText(lacking), err: lacking,
 		}
 	}
 	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
@@ -84,7 +85,7 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 		return nil
 	}
 	for _, m := range p.envelope.Messages {
-		err := g.c.Check(ctx, p.principal, operationOf(m))
+		err := g.c.Check(ctx, p.principal, rules.OperationOf(m))
 		switch {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
@@ -132,11 +133,11 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 // Covers reports whether the caller in ctx has the scopes for op, whatever its arguments and Check.
 // Lists should show such entries.
 func (g *Guard) Covers(ctx context.Context, op Operation) bool {
-	if checkURI(op) != nil {
+	if rules.CheckURI(op) != nil {
 		return false
 	}
 	need := g.policy.Require(op)
-	if isOpen(need) {
+	if rules.IsOpen(need) {
 		return true
 	}
 	p, ok := FromContext(ctx)
@@ -148,11 +149,11 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 // sub-agent where only the application itself may call, and for resource URIs that are never
 // allowed.
 func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
-	if checkURI(op) != nil {
+	if rules.CheckURI(op) != nil {
 		return false
 	}
 	need := g.policy.Require(op)
-	if isOpen(need) {
+	if rules.IsOpen(need) {
 		return true
 	}
 	p, ok := FromContext(ctx)
@@ -160,7 +161,7 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 }
 
 func (g *Guard) need(op Operation) (Requirement, error) {
-	if err := checkURI(op); err != nil {
+	if err := rules.CheckURI(op); err != nil {
 		return Requirement{}, err
 	}
 	return g.policy.Require(op), nil
@@ -169,7 +170,7 @@ func (g *Guard) need(op Operation) (Requirement, error) {
 // covered returns the caller, or nil if none is required, and the approval that a call needs.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := g.need(op)
-	if err != nil || isOpen(need) {
+	if err != nil || rules.IsOpen(need) {
 		return nil, Clearance{}, err
 	}
 	p, ok := FromContext(ctx)

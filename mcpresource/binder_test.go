@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 )
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
@@ -157,7 +159,7 @@ func TestSessionLimit(t *testing.T) {
 		if w := r.call("alice", initialize); w.Code != 200 {
 			t.Errorf("after one has ended: got %d", w.Code)
 		}
-		r.now = r.now.Add(sessionLive + time.Second)
+		r.now = r.now.Add(limits.SessionLive + time.Second)
 		if w := r.call("alice", initialize); w.Code != 200 {
 			t.Errorf("after they rested: got %d", w.Code)
 		}
@@ -229,7 +231,7 @@ func TestSessionLimit(t *testing.T) {
 		}
 	})
 	t.Run("RS-189 initialize counts in the rate", func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.Limits.Calls = Rate{0.001, 2} })
+		r := newRig(t, func(c *Config) { c.Limits.Calls = Rate{PerSecond: 0.001, Burst: 2} })
 		for i, want := range []int{200, 200, 429} {
 			if w := r.call("alice", initialize); w.Code != want {
 				t.Errorf("%d: got %d, want %d", i, w.Code, want)

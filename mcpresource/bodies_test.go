@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 )
 
 // stalled is a body that yields left bytes, and then blocks until release.
@@ -67,8 +69,8 @@ func TestUnreadBodies(t *testing.T) {
 			t.Errorf("another person: got %d, want 200", got)
 		}
 		release()
-		if len(r.underway.n) != 0 || len(r.c.Bodies.of) != 0 || r.c.Bodies.total != 0 {
-			t.Errorf("still counted: %v, %v", r.underway.n, r.c.Bodies.of)
+		if r.underway.Len() != 0 || limits.UsageOf(r.c.Bodies).Total != 0 || len(limits.UsageOf(r.c.Bodies).Of) != 0 {
+			t.Errorf("still counted: %v, %v", r.underway.Len(), limits.UsageOf(r.c.Bodies).Of)
 		}
 	})
 	t.Run("RS-189 documented: 200 at once unless told otherwise", func(t *testing.T) { // mutation hole 18
@@ -108,8 +110,8 @@ func TestUnreadBodies(t *testing.T) {
 		if got := post(other.h, "admin", strings.NewReader(tool("read"))); got != 200 {
 			t.Errorf("a small body: got %d, want 200", got)
 		}
-		if shared.total > 4000 {
-			t.Errorf("%d bytes are held", shared.total)
+		if held := limits.UsageOf(shared).Total; held > 4000 {
+			t.Errorf("%d bytes are held", held)
 		}
 	})
 	t.Run("RS-51 a body counts for as long as its request runs", func(t *testing.T) {
@@ -142,9 +144,7 @@ func TestUnreadBodiesRace(t *testing.T) {
 	})
 	var peak atomic.Int64
 	h := r.Protect(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-		r.c.Bodies.mu.Lock()
-		peak.Store(max(peak.Load(), r.c.Bodies.total))
-		r.c.Bodies.mu.Unlock()
+		peak.Store(max(peak.Load(), limits.UsageOf(r.c.Bodies).Total))
 		if req.ContentLength%7 == 0 {
 			panic(http.ErrAbortHandler)
 		}
@@ -164,8 +164,9 @@ func TestUnreadBodiesRace(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if r.c.Bodies.total != 0 || len(r.c.Bodies.of) != 0 || len(r.underway.n) != 0 || peak.Load() > 8000 {
-		t.Errorf("got %d bytes of %v, %v under way, %d at most", r.c.Bodies.total, r.c.Bodies.of, r.underway.n,
+	left := limits.UsageOf(r.c.Bodies)
+	if left.Total != 0 || len(left.Of) != 0 || r.underway.Len() != 0 || peak.Load() > 8000 {
+		t.Errorf("got %d bytes of %v, %v under way, %d at most", left.Total, left.Of, r.underway.Len(),
 			peak.Load())
 	}
 }
@@ -173,7 +174,7 @@ func TestUnreadBodiesRace(t *testing.T) {
 // TestApplicationsArePersons: security L6.
 func TestApplicationsArePersons(t *testing.T) {
 	t.Run("RS-189 the rate", func(t *testing.T) {
-		r := newRig(t, func(c *Config) { through(c); c.Limits.Calls = Rate{1, 3} })
+		r := newRig(t, func(c *Config) { through(c); c.Limits.Calls = Rate{PerSecond: 1, Burst: 3} })
 		for i, want := range []int{200, 200, 200, 429} {
 			if w := r.call(fmt.Sprint("alice@app", i), tool("read")); w.Code != want {
 				t.Errorf("application %d: got %d, want %d", i, w.Code, want)

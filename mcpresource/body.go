@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 )
 
 var errMethod = errors.New("a method differs from one of MCP by case or white space alone")
@@ -80,12 +82,12 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	case errors.Is(err, message.ErrEmptyBatch):
 		return &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest,
-			text: "A batch has at least one message.", err: ambiguous(err),
+			text: "A batch has at least one message.", err: rules.Ambiguous(err),
 		}
 	case err != nil:
 		return &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse,
-			text: "The request body is malformed or ambiguous.", err: ambiguous(err),
+			text: "The request body is malformed or ambiguous.", err: rules.Ambiguous(err),
 		}
 	}
 	if refused := repeated(r, p); refused != nil {
@@ -96,10 +98,10 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeMethodNotFound,
 				id: p.envelope.ID, text: "There is no such method: names of methods have one spelling.",
-				err: ambiguous(errMethod),
+				err: rules.Ambiguous(errMethod),
 			}
 		}
-		if err := checkURI(operationOf(m)); err != nil {
+		if err := rules.CheckURI(rules.OperationOf(m)); err != nil {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams,
 				id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err,
@@ -122,7 +124,7 @@ type counted struct {
 
 func (c counted) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	if err := take(c.bodies, c.passage.person(), int64(n)); err != nil {
+	if err := limits.Take(c.bodies, c.passage.person(), int64(n)); err != nil {
 		return 0, err
 	}
 	c.passage.held += int64(n)
@@ -132,9 +134,9 @@ func (c counted) Read(b []byte) (int, error) {
 // crowded returns the refusal for a body that exceeds a limit of memory, or nil for other errors.
 func (p *passage) crowded(err error) *refusal {
 	switch {
-	case errors.Is(err, errShare):
+	case errors.Is(err, limits.ErrShare):
 		return p.limited("Too much is being sent at once.", time.Second)
-	case errors.Is(err, errFull):
+	case errors.Is(err, limits.ErrFull):
 		return &refusal{
 			outcome: OutcomeCrowded, status: http.StatusServiceUnavailable, text: "The server is busy.",
 			retry: time.Second, err: err,

@@ -9,7 +9,7 @@ import (
 // TestCallersAreNoStrangers: RS-196. Only requests without a valid token count as strangers. A
 // caller who is refused an operation keeps getting that answer.
 func TestCallersAreNoStrangers(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Limits.Strangers, c.Limits.Calls.PerSecond = Rate{1, 3}, -1 })
+	r := newRig(t, func(c *Config) { c.Limits.Strangers, c.Limits.Calls.PerSecond = Rate{PerSecond: 1, Burst: 3}, -1 })
 	for i := range 10 {
 		if w := r.call("alice", tool("write_file")); w.Code != 403 {
 			t.Fatalf("refusal %d: got %d %s, want 403", i, w.Code, w.Body)

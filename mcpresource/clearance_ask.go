@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -135,8 +136,8 @@ func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, 
 // awaitClearance repeats the request until it is decided, or until the client should get a
 // response.
 func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearance) (oauth.Clearance, error) {
-	defer g.waiting.add(p.person(), -1)
-	if g.waiting.add(p.person(), 1) > maxWaiting {
+	defer g.waiting.Add(p.person(), -1)
+	if g.waiting.Add(p.person(), 1) > maxWaiting {
 		return c, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.clearanceWait)
@@ -168,7 +169,7 @@ func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) 
 	if err != nil {
 		return "", &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams, id: p.envelope.ID,
-			text: "The answers in the request are malformed or ambiguous.", err: ambiguous(err),
+			text: "The answers in the request are malformed or ambiguous.", err: rules.Ambiguous(err),
 		}
 	}
 	p.body = body

@@ -420,7 +420,7 @@ func TestClearanceKeepsAnswers(t *testing.T) {
 func TestClearanceCrowd(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	r, _ := clearanceRig(t, a, nil)
-	r.waiting.add(people(r.now)["writer"].Person(), maxWaiting)
+	r.waiting.Add(people(r.now)["writer"].Person(), maxWaiting)
 	r.clearanceWait = 2 * time.Second
 	code, body := r.modern(`"inputResponses":{"mcp-authd-clearance":{"action":"accept"}},`)
 	if code != 200 || !strings.Contains(body, "has not been approved yet") || len(a.demands) != 1 {

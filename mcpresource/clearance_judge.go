@@ -1,6 +1,10 @@
 package mcpresource
 
-import "context"
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
+)
 
 // ClearanceError means that an operation needs an approval that this request does not have. For
 // HTTP requests the guard requests approvals; over stdio that is not possible.
@@ -28,7 +32,7 @@ func Begun(ctx context.Context) context.Context { return context.WithValue(ctx, 
 
 // clearedFor returns a *ClearanceError if op needs an approval that the request of p does not have.
 func clearedFor(ctx context.Context, p *Principal, op Operation, need Clearance) error {
-	if !demandsApproval(need) || clearedOf(p).isFor(op) || ctx.Value(begunKey{}) != nil {
+	if !rules.DemandsApproval(need) || clearedOf(p).isFor(op) || ctx.Value(begunKey{}) != nil {
 		return nil
 	}
 	return &ClearanceError{need}

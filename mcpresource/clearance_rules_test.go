@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"net/http"
 )
 
 // introspecting is an authorization server in this process.
@@ -67,3 +68,27 @@ func TestClearanceConfig(t *testing.T) {
 type policyFunc func(Operation) Requirement
 
 func (f policyFunc) Require(op Operation) Requirement { return f(op) }
+
+// TestClearanceRefine: Refine can require approval depending on the arguments. Only tool calls can
+// be approved.
+func TestClearanceRefine(t *testing.T) {
+	a := &asked{answers: []oauth.Clearance{given}}
+	r, _ := clearanceRig(t, a, func(c *Config) {
+		c.Policy.(*Rules).Refine = func(op Operation, need Requirement) Requirement {
+			if op.Name == "hello" || op.Name == "read" {
+				need.Clearance, need.Public = Clearance{By: oauth.ClearanceByPerson}, true
+			}
+			return need
+		}
+	})
+	if w := r.call("alice", tool("read")); w.Code != 200 || len(a.demands) != 1 {
+		t.Errorf("RS-217: %d %s", w.Code, w.Body)
+	}
+	if w := r.do(http.MethodPost, "/mcp", tool("read")); w.Code != 401 {
+		t.Errorf("RS-217: without a token: %d %s", w.Code, w.Body)
+	}
+	w := r.call("alice", `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"hello"}}`)
+	if w.Code != 403 || len(a.demands) != 1 {
+		t.Errorf("RS-217: a prompt: %d %s", w.Code, w.Body)
+	}
+}

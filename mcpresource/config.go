@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -140,7 +141,7 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.Sessions == nil {
-		c.Sessions = newMemory(0, c.Now)
+		c.Sessions = limits.NewMemory(0, c.Now)
 	}
 	if c.MaxSessions == 0 {
 		c.MaxSessions = 500
@@ -157,9 +158,9 @@ func (c Config) withDefaults() Config {
 	if c.Calls == nil && c.Logger != nil {
 		c.Calls = LogCalls(c.Logger)
 	}
-	c.Limits = limitsWithDefaults(c.Limits)
+	c.Limits = limits.LimitsWithDefaults(c.Limits)
 	if c.Limiter == nil {
-		c.Limiter = newRates(c.Limits, c.Now)
+		c.Limiter = limits.NewRates(c.Limits, c.Now)
 	}
 	if c.Decisions == nil {
 		c.Decisions, _ = c.Validator.(Decisions)
@@ -174,7 +175,7 @@ func (c Config) withDefaults() Config {
 		c.MaxBodyBytes = 4 << 20
 	}
 	if c.Bodies == nil {
-		c.Bodies = NewBodies(max(defaultBodies, 8*c.MaxBodyBytes))
+		c.Bodies = NewBodies(max(limits.DefaultBodies, 8*c.MaxBodyBytes))
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

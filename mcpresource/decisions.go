@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -80,7 +81,7 @@ func (g *Guard) letThrough(ctx context.Context, p *passage) {
 }
 
 func (g *Guard) decision(p *passage, op Operation) oauth.Decision {
-	op = recorded(op, false)
+	op = rules.Recorded(op, false)
 	d := oauth.Decision{At: p.began, Resource: p.at.resource, Method: op.Method, Name: op.Name}
 	if who := p.principal; who != nil && slices.Contains(g.c.AuthorizationServers, who.Issuer) {
 		d.Issuer, d.ClientID, d.GrantID, d.Subject = who.Issuer, who.ClientID, who.GrantID(), who.Subject
@@ -93,7 +94,7 @@ func firstOperation(p *passage) Operation {
 	if len(p.envelope.Messages) == 0 {
 		return Operation{}
 	}
-	return operationOf(p.envelope.Messages[0])
+	return rules.OperationOf(p.envelope.Messages[0])
 }
 
 func isAlphanumeric(s string) bool {

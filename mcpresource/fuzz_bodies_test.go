@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 )
 
 // steps are the input bytes of a fuzz target; they may run out at any point.
@@ -31,17 +33,15 @@ type bodyModel struct {
 
 // check compares the counted bytes with the limits.
 func (m *bodyModel) check() {
-	b := m.r.c.Bodies
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b := limits.UsageOf(m.r.c.Bodies)
 	var sum int64
-	for who, n := range b.of {
-		if sum += n; n <= 0 || n > b.share {
-			m.t.Fatalf("%s has %d bytes, which may be %d", who, n, b.share)
+	for who, n := range b.Of {
+		if sum += n; n <= 0 || n > b.Share {
+			m.t.Fatalf("%s has %d bytes, which may be %d", who, n, b.Share)
 		}
 	}
-	if sum != b.total || b.total > b.most {
-		m.t.Fatalf("%d bytes are counted, %d of persons, which may be %d", b.total, sum, b.most)
+	if sum != b.Total || b.Total > b.Most {
+		m.t.Fatalf("%d bytes are counted, %d of persons, which may be %d", b.Total, sum, b.Most)
 	}
 }
 
@@ -96,8 +96,8 @@ func FuzzBodies(f *testing.F) {
 		for len(m.left) > 0 {
 			m.request()
 		}
-		if r.c.Bodies.total != 0 || len(r.c.Bodies.of) != 0 || len(r.underway.n) != 0 {
-			t.Errorf("%d bytes are still counted, of %v, %v under way", r.c.Bodies.total, r.c.Bodies.of, r.underway.n)
+		if left := limits.UsageOf(r.c.Bodies); left.Total != 0 || len(left.Of) != 0 || r.underway.Len() != 0 {
+			t.Errorf("%d bytes are still counted, of %v, %v under way", left.Total, left.Of, r.underway.Len())
 		}
 	})
 }

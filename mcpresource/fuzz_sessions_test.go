@@ -121,8 +121,8 @@ func FuzzSessions(f *testing.F) {
 		for len(m.left) > 0 {
 			m.request()
 		}
-		if len(r.opening.n) != 0 || len(r.underway.n) != 0 {
-			t.Errorf("still counted: %v %v", r.opening.n, r.underway.n)
+		if r.opening.Len() != 0 || r.underway.Len() != 0 {
+			t.Errorf("still counted: %v %v", r.opening.Len(), r.underway.Len())
 		}
 	})
 }

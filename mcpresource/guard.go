@@ -11,6 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -30,12 +32,12 @@ type Guard struct {
 	anyLocal          bool
 	origins           []string
 	hierarchic        func(oauth.Scopes) oauth.Scopes
-	opening           tally         // sessions about to be opened
-	underway          tally         // running requests
-	waiting           tally         // requests that wait for an approval
-	anonymousSessions SessionBinder // sessions only used without a token
-	sessionless       SessionBinder // initialize data of clients of servers without sessions
-	refusals          *buckets      // of requests without a valid token
+	opening           limits.Tally    // sessions about to be opened
+	underway          limits.Tally    // running requests
+	waiting           limits.Tally    // requests that wait for an approval
+	anonymousSessions SessionBinder   // sessions only used without a token
+	sessionless       SessionBinder   // initialize data of clients of servers without sessions
+	refusals          *limits.Buckets // of requests without a valid token
 	refused           refusalLog
 	passed            *bounded.Map[string, struct{}] // tokens and grants let through
 	judgings          judgings                       // of the tokens of running requests
@@ -64,28 +66,28 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
+	g.anonymousSessions, g.refusals = limits.NewMemory(g.c.MaxAnonymousSessions, g.c.Now), limits.NewBuckets(g.c.Now)
 	g.refused.limit = bounded.NewLimiter[Outcome](64, g.c.Now)
-	g.sessionless = newMemory(0, g.c.Now)
+	g.sessionless = limits.NewMemory(0, g.c.Now)
 	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	g.policy = g.c.Policy
 	if r, ok := c.Policy.(*Rules); ok {
-		if err := checkRules(r); err != nil {
+		if err := rules.CheckRules(r); err != nil {
 			return nil, err
 		}
 		if err := g.checkClearances(r); err != nil {
 			return nil, err
 		}
-		g.base, g.hierarchic, g.policy = r.Base, expansion(r), compile(r)
+		g.base, g.hierarchic, g.policy = r.Base, rules.Expansion(r), rules.Compile(r)
 		g.proofs = len(r.Authentication) > 0
 	}
-	if share(g.c.Bodies) < g.c.MaxBodyBytes {
+	if limits.Share(g.c.Bodies) < g.c.MaxBodyBytes {
 		return nil, errors.New(
 			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
 		)
 	}
-	if err := errors.Join(checkLimits(c.Limits, c.Limiter), g.admit()); err != nil {
+	if err := errors.Join(limits.CheckLimits(c.Limits, c.Limiter), g.admit()); err != nil {
 		return nil, err
 	}
 	if err := g.bindDPoP(); err != nil {

@@ -574,7 +574,7 @@ func TestStreams(t *testing.T) {
 }
 
 func TestLimiter(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Limits.Calls = Rate{0.001, 2} })
+	r := newRig(t, func(c *Config) { c.Limits.Calls = Rate{PerSecond: 0.001, Burst: 2} })
 	for i, want := range []int{200, 200, 429} {
 		w := r.call("alice", tool("read"), "Mcp-Session-Id", strings.Repeat("x", i)) // RS-197: not by session
 		if w.Code != want || want == 429 && w.Header().Get("Retry-After") == "" {

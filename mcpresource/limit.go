@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 )
 
 // begin counts a request as running until release. It runs before the body is read: otherwise one
@@ -16,7 +18,7 @@ func (g *Guard) begin(p *passage) *refusal {
 		return nil
 	}
 	p.underway = p.person()
-	if g.underway.add(p.underway, 1) > g.c.Limits.Concurrent {
+	if g.underway.Add(p.underway, 1) > g.c.Limits.Concurrent {
 		return p.limited("Too many requests at once.", time.Second)
 	}
 	return nil
@@ -28,7 +30,7 @@ func (g *Guard) rate(ctx context.Context, p *passage) *refusal {
 		return nil
 	}
 	for _, m := range p.envelope.Messages {
-		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, operationOf(m)); !ok {
+		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, rules.OperationOf(m)); !ok {
 			return p.limited("Too many requests.", max(wait, time.Second))
 		}
 	}
@@ -66,7 +68,7 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	}
 	if refused != nil {
 		g.release(pass)
-		return nil, &LimitError{refused.retry}
+		return nil, &LimitError{RetryAfter: refused.retry}
 	}
 	return sync.OnceFunc(func() { g.release(pass) }), nil
 }
@@ -76,7 +78,7 @@ func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *r
 	if refused.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
 		return refused
 	}
-	if wait := g.refusals.Take(draw(g.c.Limits.Strangers, bucket{who: network(r.RemoteAddr)})); wait > 0 {
+	if wait := g.refusals.Take(limits.Draw(g.c.Limits.Strangers, limits.ByAddress(r.RemoteAddr))); wait > 0 {
 		return p.limited("Too many requests.", max(wait, time.Second))
 	}
 	return refused

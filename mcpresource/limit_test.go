@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 )
 
 func TestRates(t *testing.T) {
@@ -27,7 +29,8 @@ func TestRates(t *testing.T) {
 		return passed
 	}
 	t.Run("RS-189 there is a limit unless told otherwise", func(t *testing.T) {
-		if got := count(t, limited(Limits{}), 1200, "alice", tool("read")); got != defaultRate*burstSeconds {
+		got := count(t, limited(Limits{}), 1200, "alice", tool("read"))
+		if got != limits.DefaultRate*limits.BurstSeconds {
 			t.Errorf("%d passed", got)
 		}
 		if got := count(t, limited(Limits{Calls: Rate{PerSecond: -1}}), 1200, "alice", tool("read")); got != 1200 {
@@ -35,7 +38,12 @@ func TestRates(t *testing.T) {
 		}
 	})
 	t.Run("RS-189 a tool has its own, each caller too", func(t *testing.T) {
-		r := limited(Limits{Calls: Rate{1, 100}, Tools: map[string]Rate{"write_*": {1, 5}, "write_logs": {1, 2}}})
+		r := limited(Limits{
+			Calls: Rate{PerSecond: 1, Burst: 100},
+			Tools: map[string]Rate{
+				"write_*": {PerSecond: 1, Burst: 5}, "write_logs": {PerSecond: 1, Burst: 2},
+			},
+		})
 		for _, step := range []struct {
 			token, tool string
 			want        int
@@ -46,7 +54,7 @@ func TestRates(t *testing.T) {
 		}
 	})
 	t.Run("RS-189 what is refused costs nothing, and time gives back", func(t *testing.T) {
-		r := limited(Limits{Calls: Rate{2, 4}})
+		r := limited(Limits{Calls: Rate{PerSecond: 2, Burst: 4}})
 		if got := count(t, r, 100, "alice", tool("read")); got != 4 {
 			t.Errorf("%d passed", got)
 		}
@@ -63,7 +71,7 @@ func TestRates(t *testing.T) {
 		}
 	})
 	t.Run("RS-190 completion counts, a list does not", func(t *testing.T) {
-		r := limited(Limits{Calls: Rate{1, 3}})
+		r := limited(Limits{Calls: Rate{PerSecond: 1, Burst: 3}})
 		if got := count(t, r, 9, "alice", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); got != 9 {
 			t.Errorf("%d lists passed", got)
 		}
@@ -73,7 +81,7 @@ func TestRates(t *testing.T) {
 		}
 	})
 	t.Run("RS-196 strangers, by address", func(t *testing.T) {
-		r := limited(Limits{Strangers: Rate{1, 3}})
+		r := limited(Limits{Strangers: Rate{PerSecond: 1, Burst: 3}})
 		try := func(remote, token string) int {
 			req := httptest.NewRequest("POST", resource, strings.NewReader(tool("read")))
 			req.RemoteAddr = remote
@@ -132,8 +140,8 @@ func TestConcurrency(t *testing.T) {
 	if got := status(h, "alice", tool("read"), ""); got != 200 {
 		t.Errorf("RS-189 after they ended: got %d", got)
 	}
-	if len(r.underway.n) != 0 {
-		t.Errorf("RS-51 still counted: %v", r.underway.n)
+	if r.underway.Len() != 0 {
+		t.Errorf("RS-51 still counted: %v", r.underway.Len())
 	}
 	panics := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	for range 5 {
@@ -142,13 +150,13 @@ func TestConcurrency(t *testing.T) {
 			status(panics, "alice", tool("read"), "")
 		}()
 	}
-	if len(r.underway.n) != 0 {
-		t.Errorf("RS-51 aborted ones are still counted: %v", r.underway.n)
+	if r.underway.Len() != 0 {
+		t.Errorf("RS-51 aborted ones are still counted: %v", r.underway.Len())
 	}
 }
 
 func TestAdmit(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Limits = Limits{Calls: Rate{1, 2}, Concurrent: 1} })
+	r := newRig(t, func(c *Config) { c.Limits = Limits{Calls: Rate{PerSecond: 1, Burst: 2}, Concurrent: 1} })
 	ctx := NewContext(t.Context(), people(r.now)["alice"])
 	op := Operation{Method: "tools/call", Name: "read"}
 	var limit *LimitError
@@ -171,8 +179,8 @@ func TestAdmit(t *testing.T) {
 	if _, err := r.Admit(context.Background(), op); !errors.Is(err, ErrNoCaller) {
 		t.Errorf("got %v", err)
 	}
-	if len(r.underway.n) != 0 {
-		t.Errorf("still counted: %v", r.underway.n)
+	if r.underway.Len() != 0 {
+		t.Errorf("still counted: %v", r.underway.Len())
 	}
 }
 
@@ -251,7 +259,7 @@ func TestAnonymousSessions(t *testing.T) {
 		r.next = opensSessions
 		id := r.do("POST", "/mcp", initialize).Header().Get("Mcp-Session-Id")
 		for range 2 {
-			r.now = r.now.Add(sessionLive - time.Second)
+			r.now = r.now.Add(limits.SessionLive - time.Second)
 			r.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id)
 		}
 		if w := r.do("POST", "/mcp", initialize); w.Code != 429 {
@@ -259,7 +267,7 @@ func TestAnonymousSessions(t *testing.T) {
 		}
 	})
 	t.Run("RS-114 those that rest make room", func(t *testing.T) {
-		r.now = r.now.Add(sessionLive + time.Second)
+		r.now = r.now.Add(limits.SessionLive + time.Second)
 		if code, _ := open(""); code != 200 {
 			t.Errorf("got %d", code)
 		}
@@ -276,7 +284,7 @@ func (nobodyWaits) Allow(context.Context, *Principal, Operation) (time.Duration,
 // TestOwnLimiter: RS-189. A Limiter replaces the default rate, which is not an error in that case.
 func TestOwnLimiter(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limiter, c.Limits.Concurrent, c.Audit = nobodyWaits{}, 10, nil })
-	for i := range defaultRate*burstSeconds + 1 {
+	for i := range limits.DefaultRate*limits.BurstSeconds + 1 {
 		if w := r.call("alice", tool("read")); w.Code != 200 {
 			t.Fatalf("call %d: got %d", i, w.Code)
 		}

@@ -1,17 +1,9 @@
 package mcpresource
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"maps"
-	"net/netip"
-	"slices"
-	"sync"
-	"time"
+	"log/slog"
 
-	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 )
 
 // Limits restricts what each caller may do, as MCP requires for tool calls (RS-189) and completions
@@ -23,192 +15,57 @@ import (
 // ends. A caller is remembered until its rates are full again. Beyond 50,000 callers, the one that
 // has used least is forgotten. Sessions are limited by Config.MaxSessions,
 // Config.MaxAnonymousSessions and [NewMemorySessions].
-type Limits struct {
-	// Calls limits tool calls, completions and new sessions together. Default: 200 a second, 1000
-	// at once. Beyond it: 429 with Retry-After.
-	Calls Rate
-	// Tools also limits these tools, by name or pattern as in Rules. All tools of a pattern share
-	// its limit.
-	Tools map[string]Rate
-	// Concurrent is the maximum number of running requests, including open streams and requests
-	// whose body is still arriving. Default: 200. Beyond it: 429.
-	Concurrent int
-	// Timeout ends the context of a POST, except subscriptions/listen. If nothing was answered by
-	// then, the response is 504. Default: none, only Overtime applies.
-	Timeout time.Duration
-	// Overtime is how long a request may continue after its token has expired. Listening streams
-	// (GET and subscriptions/listen) end with the token. A revocation ends both, before and after
-	// the token has expired. Validators that cannot see revocations after the expiry, such as
-	// NewIntrospectionValidator and custom ones, limit Overtime to a minute. Default: 10 minutes;
-	// negative: none.
-	Overtime time.Duration
-	// Strangers limits requests without a valid token from one address (for IPv6 the /64). Beyond
-	// it they get 429 instead of 401. Default: none, because behind a proxy all callers have the
-	// proxy's address: set Request.RemoteAddr first.
-	Strangers Rate
-}
+type Limits = limits.Limits
 
 // Rate is a rate limit.
-type Rate struct {
-	PerSecond float64 // negative: unlimited
-	Burst     int     // at once, after a pause. Default: five seconds' worth, at least 1
-}
+type Rate = limits.Rate
 
 // Limiter limits how often callers may do operations.
-type Limiter interface {
-	// Allow counts one operation. It reports whether the operation may proceed, or how long to
-	// wait.
-	Allow(ctx context.Context, p *Principal, op Operation) (retryAfter time.Duration, ok bool)
-}
+type Limiter = limits.Limiter
 
 // LimitError means that a caller exceeds a limit. Guard.Admit returns it.
-type LimitError struct{ RetryAfter time.Duration }
+type LimitError = limits.LimitError
 
-// Error implements error.
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("mcpresource: too many requests, wait %s", e.RetryAfter)
+// NewLimiter returns a limiter for Config.Limiter that applies l.Calls and l.Tools and counts in c.
+// The other members of l belong in Config.Limits. While c does not answer, it counts in this
+// process alone, because a failed counter must not stop all calls. A nil logger discards. It
+// returns an error for a rate without PerSecond.
+func NewLimiter(l Limits, c Counter, logger *slog.Logger) (Limiter, error) {
+	return limits.NewLimiter(l, c, logger)
 }
 
-const (
-	defaultRate       = 200
-	defaultConcurrent = 200
-	defaultOvertime   = 10 * time.Minute
-	burstSeconds      = 5
-)
+// Counter counts for several replicas. Package mcpresource/postgres provides one.
+type Counter = limits.Counter
 
-func limitsWithDefaults(l Limits) Limits {
-	if l.Calls.PerSecond == 0 {
-		l.Calls.PerSecond = defaultRate
-	}
-	if l.Concurrent == 0 {
-		l.Concurrent = defaultConcurrent
-	}
-	if l.Overtime == 0 {
-		l.Overtime = defaultOvertime
-	}
-	return l
+// Allowance is a rate limit: Burst at once after a pause, and one more after each Every.
+type Allowance = limits.Allowance
+
+// Bodies limits the memory for request bodies of all callers, from the first byte read until the
+// request ends. One caller gets at most a quarter of the memory that the others leave, so that no
+// number of callers can take all of it. Requests without a token count as one caller. The guards of
+// a process should share one Bodies.
+type Bodies = limits.Bodies
+
+// NewBodies returns a limit of the given number of bytes.
+func NewBodies(bytes int64) *Bodies {
+	return limits.NewBodies(bytes)
 }
 
-// checkLimits returns an error for a rate without PerSecond, and for rates that another limiter makes
-// ineffective.
-func checkLimits(l Limits, other Limiter) error {
-	if other != nil && (l.Calls != Rate{} || l.Tools != nil) {
-		return errors.New("mcpresource: Limits.Calls and Limits.Tools do nothing beside a Limiter: leave them out")
-	}
-	for name, r := range l.Tools {
-		if r.PerSecond == 0 {
-			return fmt.Errorf("mcpresource: Limits: the rate of tool %q has no PerSecond", name)
-		}
-	}
-	return nil
-}
+// Binding is the owner of an MCP session: the user for whom the server opened it in response to
+// initialize. For everyone else the session does not exist (404). Each request is checked by its
+// own token. So another application of the same user may continue the session, as clients do that
+// register again for more scopes; events then name the opener.
+type Binding = limits.Binding
 
-// rates is the in-memory limiter.
-type rates struct {
-	Limits
-	patterns []string // of Tools, most specific first
-	buckets  *buckets
-}
+// SessionBinder stores the owners of sessions. For a server with several replicas and sticky
+// sessions, the one in memory is sufficient.
+type SessionBinder = limits.SessionBinder
 
-func newRates(l Limits, now func() time.Time) *rates {
-	byLength := func(a, b string) int { return len(b) - len(a) }
-	return &rates{
-		l, slices.SortedStableFunc(slices.Values(slices.Sorted(maps.Keys(l.Tools))), byLength), newBuckets(now),
-	}
-}
-
-// Allow implements Limiter. An operation that one of the two rates refuses counts in neither.
-func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	var most [2]bounded.Draw[bucket]
-	wait := l.buckets.Take(l.draws(most[:0], p, op)...)
-	return wait, wait == 0
-}
-
-// draws appends the rates that an operation counts in. There are at most two, so to can be on the
-// stack.
-func (l *rates) draws(to []bounded.Draw[bucket], p *Principal, op Operation) []bounded.Draw[bucket] {
-	switch op.Method {
-	case "tools/call":
-		if name, ok := l.tool(op.Name); ok {
-			to = append(to, draw(l.Tools[name], bucket{p.Person(), name}))
-		}
-	case "completion/complete", "initialize":
-	default:
-		return to
-	}
-	return append(to, draw(l.Calls, bucket{who: p.Person()}))
-}
-
-func (l *rates) tool(name string) (pattern string, ok bool) {
-	if _, ok := l.Tools[name]; ok {
-		return name, true
-	}
-	i := slices.IndexFunc(l.patterns, func(p string) bool { return matches(p, name) })
-	if i < 0 {
-		return "", false
-	}
-	return l.patterns[i], true
-}
-
-// network returns the key for counting an address without a valid token: the address, or for IPv6
-// its /64. It differs from network.Blocks of the server, which counts a /24 together: an MCP server
-// has few callers, and the server's packages are not linked here.
-func network(remote string) string {
-	a, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return logged.Cut(remote, 64)
-	}
-	ip := a.Addr().Unmap()
-	if ip.Is6() {
-		prefix, _ := ip.WithZone("").Prefix(64) // 64 is always valid for IPv6
-		return prefix.String()
-	}
-	return ip.String()
-}
-
-// tally counts running things by caller.
-type tally struct {
-	mu sync.Mutex // guards n
-	n  map[string]int
-}
-
-func (t *tally) add(key string, d int) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n == nil {
-		t.n = map[string]int{}
-	}
-	n := t.n[key] + d
-	if t.n[key] = n; n == 0 {
-		delete(t.n, key)
-	}
-	return n
-}
-
-const (
-	maxBuckets = 50_000
-	maxBurst   = 50_000
-)
-
-// bucket identifies one count of one caller.
-type bucket struct{ who, what string }
-
-// buckets counts the operations of callers.
-type buckets = bounded.Limiter[bucket]
-
-func newBuckets(now func() time.Time) *buckets { return bounded.NewLimiter[bucket](maxBuckets, now) }
-
-// draw returns one unit of the rate from a bucket.
-func draw(r Rate, from bucket) bounded.Draw[bucket] {
-	if r.PerSecond <= 0 {
-		return bounded.Draw[bucket]{Key: from}
-	}
-	return bounded.Draw[bucket]{Key: from, Rate: bounded.PerSecond(r.PerSecond, burst(r))}
-}
-
-func burst(r Rate) int {
-	if r.Burst <= 0 {
-		return int(min(max(r.PerSecond*burstSeconds, 1), maxBurst))
-	}
-	return min(r.Burst, maxBurst)
+// NewMemorySessions returns a binder that stores up to size sessions (default 10,000), each for a
+// day after its last use. When it is full, the user with the most sessions loses the least recently
+// used one, so that a user cannot evict the sessions of others. A forgotten session belongs to the
+// next user whose request the server accepts in it. MCP libraries that record the user themselves,
+// such as the Go SDK, refuse others.
+func NewMemorySessions(size int) SessionBinder {
+	return limits.NewMemorySessions(size)
 }

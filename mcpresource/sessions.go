@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
@@ -140,7 +141,7 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 		return nil
 	}
 	p.reserved = owner
-	opening := g.opening.add(owner, 1)
+	opening := g.opening.Add(owner, 1)
 	live, err := table.Live(ctx, owner)
 	switch {
 	case err != nil:
@@ -233,7 +234,7 @@ func (g *Guard) forget(ctx context.Context, id string, owner Binding) {
 // settle ends the reservation of reserve.
 func (g *Guard) settle(p *passage) {
 	if p.reserved != "" {
-		g.opening.add(p.reserved, -1)
+		g.opening.Add(p.reserved, -1)
 		p.reserved = ""
 	}
 }
@@ -249,11 +250,11 @@ func (g *Guard) release(p *passage) {
 		p.owner = Binding{}
 	}
 	if p.held > 0 {
-		give(g.c.Bodies, p.person(), p.held)
+		limits.Give(g.c.Bodies, p.person(), p.held)
 		p.held = 0
 	}
 	if p.underway != "" {
-		g.underway.add(p.underway, -1)
+		g.underway.Add(p.underway, -1)
 		p.underway = ""
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 )
 
 // Tracer traces requests through the guard. Package otelmcp implements it for OpenTelemetry; this
@@ -78,7 +79,7 @@ func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 		if m.Method == "" || m.Implied {
 			continue
 		}
-		kept := recorded(operationOf(m), false)
+		kept := rules.Recorded(rules.OperationOf(m), false)
 		c := TracedCall{
 			Began: p.began, Principal: p.principal, Method: kept.Method, Name: kept.Name, ID: m.ID,
 			Session: p.session, Revision: first(r.Header, mcp.HeaderVersion), Arguments: m.Arguments,

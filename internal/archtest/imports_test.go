@@ -120,9 +120,10 @@ var mayImport = map[string][]string{
 	},
 
 	"mcpresource": {
-		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/reference",
-		"internal/stopping",
-		"mcpresource/internal/message", "mcpresource/internal/issuer", "mcpresource/internal/logged",
+		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/stopping",
+		"mcpresource/internal/broker", "mcpresource/internal/clearance", "mcpresource/internal/issuer",
+		"mcpresource/internal/limits", "mcpresource/internal/logged", "mcpresource/internal/message",
+		"mcpresource/internal/report", "mcpresource/internal/rules", "mcpresource/internal/tasks",
 		"mcpresource/internal/token",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
@@ -135,6 +136,18 @@ var mayImport = map[string][]string{
 
 	"mcpresource/internal/message": {},
 	"mcpresource/internal/logged":  {},
+	"mcpresource/internal/broker": {
+		"oauth", "internal/bounded", "mcpresource/internal/issuer", "mcpresource/internal/token",
+	},
+	"mcpresource/internal/clearance": {"oauth", "mcpresource/internal/issuer", "mcpresource/internal/token"},
+	"mcpresource/internal/limits": {
+		"internal/bounded", "mcpresource/internal/logged", "mcpresource/internal/rules", "mcpresource/internal/token",
+	},
+	"mcpresource/internal/report": {
+		"oauth", "internal/reference", "mcpresource/internal/issuer", "mcpresource/internal/logged",
+	},
+	"mcpresource/internal/rules": {"oauth", "mcpresource/internal/logged", "mcpresource/internal/message"},
+	"mcpresource/internal/tasks": {"mcpresource/internal/token"},
 	"mcpresource/internal/token": {
 		"oauth", "internal/bounded", "mcpresource/internal/issuer", "mcpresource/internal/logged",
 		"mcpresource/internal/statuslist",
