@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
@@ -14,9 +15,46 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
+// callers verifies who calls.
+type callers struct {
+	challenges
+	validator Validator
+	issuers   []string
+	skew      time.Duration
+	now       func() time.Time
+	bindings  *bindings
+	load      *load
+	// public says whether a request without a token may be a public operation.
+	public bool
+	proofs bool // whether some scope requires an authentication
+}
+
+// mayBePublic reports whether some operations of a policy may require no token.
+func mayBePublic(p Policy) bool {
+	rules, ok := p.(*Rules)
+	return !ok || len(rules.Public) > 0 || rules.Refine != nil
+}
+
+func (c *callers) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	p.unknown = c.authenticate(r, p)
+	if p.nonce != "" {
+		w.Header().Set("DPoP-Nonce", p.nonce)
+	}
+	if p.unknown != nil && !c.mayBePublic(r, p.unknown) {
+		return c.load.strangers(r, p, p.unknown)
+	}
+	return nil
+}
+
+// mayBePublic reports whether to read a request without a token: only a POST can be a public
+// operation.
+func (c *callers) mayBePublic(r *http.Request, refused *refusal) bool {
+	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost && c.public
+}
+
 // authenticate verifies the caller (OAuth 2.1 §5.1). It ignores tokens outside the header (RS-25,
 // RS-26).
-func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
+func (c *callers) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header["Authorization"]
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
 		return &refusal{
@@ -27,19 +65,19 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if len(values) == 0 { // RS-14, without an error in the challenge: RS-18
 		return &refusal{
 			outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.",
-			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}, err: errNoHeader,
+			challenge: &oauth.BearerChallenge{Scope: c.first}, err: errNoHeader,
 		}
 	}
 	scheme, sent, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
 	sent = strings.TrimSpace(sent)
 	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") // RS-24
 	if len(values) > 1 || sent == "" || !known || isSeveral(sent) {
-		return g.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
+		return c.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
 			oauth.InvalidRequest,
 			"The Authorization header is malformed.", malformed(values, scheme, sent))
 	}
 	p.presented = Credential{Scheme: scheme, Token: sent, Request: r}
-	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
+	principal, err := c.validator.Validate(r.Context(), p.presented)
 	switch {
 	case (err != nil || principal == nil) && token.Outage(err):
 		return &refusal{
@@ -47,20 +85,20 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 			text: "The access token cannot be checked now.", retry: time.Second, err: err,
 		}
 	case err != nil:
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+		return c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 	}
-	if err := g.checkClaims(principal, p.at); err != nil {
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+	if err := c.checkClaims(principal, p.at); err != nil {
+		return c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid for this server.", err)
 	}
-	if refused := g.confirm(r, p, principal); refused != nil {
+	if refused := c.bindings.confirm(r, p, principal); refused != nil {
 		return refused
 	}
 	own := *principal // the validator may share its Principal
-	p.caller.again, p.caller.at = g.validateAgain(p.presented), p.at
+	p.caller.again, p.caller.at = c.validateAgain(p.presented), p.at
 	token.Attach(&own, &p.caller)
-	if token.KeepProof(&own, nil); g.proofs {
+	if token.KeepProof(&own, nil); c.proofs {
 		token.KeepProof(&own, &p.proof)
 	}
 	p.principal, p.who = &own, own.Person()
@@ -97,27 +135,19 @@ var errTwoGuards = errors.New(
 	"this guard is behind another one, which has removed the token from the request: remove one of them",
 )
 
-// mayBePublic reports whether to read a request without a token: only a POST can be a public
-// operation.
-func (g *Guard) mayBePublic(r *http.Request, refused *refusal) bool {
-	rules, ok := g.c.Policy.(*Rules)
-	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost &&
-		(!ok || len(rules.Public) > 0 || rules.Refine != nil)
-}
-
 // checkClaims checks issuer, audience and expiry itself, whatever the validator checked. A token
 // for another server gets 401, not 403 (OAuth 2.1 §5.3.2). So does a token for another address of
 // this server: otherwise two users of one client could be confused.
-func (g *Guard) checkClaims(p *Principal, at *address) error {
-	now := g.c.Now()
+func (c *callers) checkClaims(p *Principal, at *address) error {
+	now := c.now()
 	switch {
-	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
+	case !slices.Contains(c.issuers, p.Issuer):
 		return token.Invalid(
-			logged.Unexpected("issued by another server: iss is", p.Issuer, g.c.AuthorizationServers...))
+			logged.Unexpected("issued by another server: iss is", p.Issuer, c.issuers...))
 	case !slices.ContainsFunc(p.Audience, at.isAudience): // RS-39, RS-49, RS-210, SP-05
 		return token.Invalid(
 			logged.Unexpected("for another resource: aud is", strings.Join(p.Audience, " "), at.resource))
-	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
+	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(c.skew)):
 		return token.Invalid(token.Expired(p.ExpiresAt, now))
 	case p.Subject == "" && p.ClientID == "":
 		return token.Invalid("names neither a person nor a client: all such callers would be one")
@@ -127,12 +157,32 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 	return nil
 }
 
+// validateAgain returns a function that validates a credential again.
+func (c *callers) validateAgain(sent Credential) func(context.Context) (*Principal, error) {
+	return func(ctx context.Context) (*Principal, error) {
+		p, err := c.validator.Validate(ctx, sent)
+		return p, logged.Redact(err, sent.Token)
+	}
+}
+
+// same returns nil if the token still belongs to the same caller. Scopes and times may differ,
+// because an introspecting server may have changed them.
+func (c *callers) same(p, now *Principal, at *address) error {
+	switch {
+	case now == nil:
+		return ErrUnavailable
+	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
+		return token.Invalid("belongs to another caller now")
+	}
+	return c.checkClaims(now, at)
+}
+
 // Verify checks a credential from outside a request, such as the token in the environment of a
 // stdio server. It applies the same rules: the validator, then issuer, audience (the resource, not
 // an alias) and times. A token bound to a key is rejected, because there is no proof. The error
 // wraps ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
-	p, err := g.c.Validator.Validate(ctx, c)
+	p, err := g.callers.validator.Validate(ctx, c)
 	switch {
 	case err != nil:
 		return nil, logged.Redact(token.Judged(err), c.Token)
@@ -141,10 +191,45 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	case p.Thumbprint != "":
 		return nil, token.Invalid("bound to a key")
 	}
-	if err := g.checkClaims(p, g.own); err != nil {
+	if err := g.callers.checkClaims(p, g.own); err != nil {
 		return nil, err
 	}
 	own := *p // the validator may share its Principal
-	token.Attach(&own, &caller{again: g.validateAgain(c), at: g.own})
+	token.Attach(&own, &caller{again: g.callers.validateAgain(c), at: g.own})
 	return &own, nil
+}
+
+// caller is the guard's record of the request of a Principal.
+type caller struct {
+	again    func(context.Context) (*Principal, error) // validates the token again
+	at       *address                                  // where the request arrived
+	openedBy string                                    // see Event
+	traced   *traced                                   // of the request's calls; nil without a Tracer
+	reported atomic.Bool                               // whether the handler reports the request's calls
+	cleared  *cleared                                  // the approved call, or nil
+}
+
+// Within returns ctx with the call of the request in it.
+func (c *caller) Within(ctx context.Context) context.Context { return c.traced.within(ctx) }
+
+// callerOf returns the record of the request of p, or nil outside a guard.
+func callerOf(p *Principal) *caller {
+	c, _ := token.AttachmentOf(p).(*caller)
+	return c
+}
+
+// addressOf returns where the request of p arrived, or nil outside a guard.
+func addressOf(p *Principal) *address {
+	if c := callerOf(p); c != nil {
+		return c.at
+	}
+	return nil
+}
+
+// clearedOf returns the approved call of the request of p, or nil.
+func clearedOf(p *Principal) *cleared {
+	if c := callerOf(p); c != nil {
+		return c.cleared
+	}
+	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
@@ -18,10 +18,27 @@ import (
 // application itself may call it and not its sub-agents. The rest of the error is only for the log.
 var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 
+// permissions compares the scopes and the authentication of callers with a policy.
+type permissions struct {
+	challenges
+	policy     Policy       // Rules in a prepared form
+	base       oauth.Scopes // the scopes that Rules require for every operation
+	hierarchic func(oauth.Scopes) oauth.Scopes
+	now        func() time.Time
+	load       *load
+}
+
+func (s *permissions) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	if refused := s.authorize(r, p, p.unknown); refused != nil {
+		return s.load.strangers(r, p, refused)
+	}
+	return nil
+}
+
 // authorize checks every operation of the message against the policy. One challenge names all their
 // scopes, so that one step-up is enough.
-func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
-	need := oauth.Scopes(g.base)
+func (s *permissions) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
+	need := oauth.Scopes(s.base)
 	var lacking *ScopeError
 	var proof Authentication
 	messages := p.envelope.Messages
@@ -29,7 +46,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		messages = []message.Message{{}} // a GET or DELETE needs what every operation needs
 	}
 	for _, m := range messages {
-		want := g.policy.Require(rules.OperationOf(m)) // only the body counts, never headers: RS-158
+		want := s.policy.Require(rules.OperationOf(m)) // only the body counts, never headers: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = deniedBy(want)
@@ -45,7 +62,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		if err := direct(p.principal, want); err != nil {
 			return p.forbidden(err) // no scope would help
 		}
-		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
+		if scope := s.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
 		}
 		proof = rules.BothProofs(proof, want.Authentication)
@@ -56,36 +73,31 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	p.need = need
 	switch {
 	case lacking == nil:
-		return g.insufficient(r, p, need, proof)
+		return s.insufficient(r, p, need, proof)
 	case lacking.Denied:
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
 			text: rules.DenialText(lacking), err: lacking,
 		}
 	}
-	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
+	refused := s.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
 		"This operation needs more scope.", lacking)
-	refused.challenge.Scope, refused.id = g.stepUp(r, need, p.principal.Scopes), p.envelope.ID
+	refused.challenge.Scope, refused.id = s.stepUp(r, need, p.principal.Scopes), p.envelope.ID
 	return refused
 }
 
-// stepUp returns the scopes for the challenge. They never include offline_access, which concerns
-// only the client and the authorization server.
-func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
-	if g.c.StepUp == StepUpOperation ||
-		g.c.StepUp == StepUpByRevision && mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
-		return need
-	}
-	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
+// objects calls Config.Check for each operation of the message.
+type objects struct {
+	permits func(ctx context.Context, p *Principal, op Operation) error // may be nil
 }
 
-// check calls Config.Check for each operation of the message.
-func (g *Guard) check(ctx context.Context, p *passage) *refusal {
-	if g.c.Check == nil || p.principal == nil {
+func (o objects) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	ctx := r.Context()
+	if o.permits == nil || p.principal == nil {
 		return nil
 	}
 	for _, m := range p.envelope.Messages {
-		err := g.c.Check(ctx, p.principal, rules.OperationOf(m))
+		err := o.permits(ctx, p.principal, rules.OperationOf(m))
 		switch {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
@@ -114,7 +126,7 @@ func (p *passage) forbidden(err error) *refusal {
 //   - a *ClearanceError for a call that needs approval and is not the call approved for this
 //     request: only the guard requests approvals
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
-	p, need, err := g.covered(ctx, op)
+	p, need, err := g.permissions.covered(ctx, op)
 	if err != nil || p == nil {
 		return err
 	}
@@ -136,12 +148,13 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 	if rules.CheckURI(op) != nil {
 		return false
 	}
-	need := g.policy.Require(op)
+	need := g.permissions.policy.Require(op)
 	if rules.IsOpen(need) {
 		return true
 	}
 	p, ok := FromContext(ctx)
-	return ok && direct(p, need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
+	return ok && direct(p, need) == nil && g.permissions.holds(p, need) &&
+		g.permissions.proven(p, need.Authentication) == nil
 }
 
 // CoversWithScopes is like Covers, for a caller with all scopes and a fresh sign-in. Lists may show
@@ -152,7 +165,7 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	if rules.CheckURI(op) != nil {
 		return false
 	}
-	need := g.policy.Require(op)
+	need := g.permissions.policy.Require(op)
 	if rules.IsOpen(need) {
 		return true
 	}
@@ -160,16 +173,16 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	return ok && !need.Deny && direct(p, need) == nil
 }
 
-func (g *Guard) need(op Operation) (Requirement, error) {
+func (s *permissions) need(op Operation) (Requirement, error) {
 	if err := rules.CheckURI(op); err != nil {
 		return Requirement{}, err
 	}
-	return g.policy.Require(op), nil
+	return s.policy.Require(op), nil
 }
 
 // covered returns the caller, or nil if none is required, and the approval that a call needs.
-func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
-	need, err := g.need(op)
+func (s *permissions) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
+	need, err := s.need(op)
 	if err != nil || rules.IsOpen(need) {
 		return nil, Clearance{}, err
 	}
@@ -180,10 +193,10 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearanc
 	if err := direct(p, need); err != nil {
 		return nil, Clearance{}, err
 	}
-	if scope := g.sufficient(p, need); scope != nil {
+	if scope := s.sufficient(p, need); scope != nil {
 		return nil, Clearance{}, scope
 	}
-	if err := g.proven(p, need.Authentication); err != nil {
+	if err := s.proven(p, need.Authentication); err != nil {
 		return nil, Clearance{}, err
 	}
 	return p, need.Clearance, nil
@@ -197,7 +210,7 @@ func (g *Guard) Require(ctx context.Context, scopes ...string) error {
 	if !ok {
 		return ErrNoCaller
 	}
-	if lacking := g.sufficient(p, Requirement{Scopes: oauth.Scopes(scopes)}); lacking != nil {
+	if lacking := g.permissions.sufficient(p, Requirement{Scopes: oauth.Scopes(scopes)}); lacking != nil {
 		return lacking
 	}
 	return nil
@@ -215,13 +228,13 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	if from != nil {
 		at = from.at
 	}
-	if err := g.checkClaims(p, at); err != nil {
+	if err := g.callers.checkClaims(p, at); err != nil {
 		return err
 	}
 	if from != nil {
 		now, err := from.again(ctx)
 		if err == nil {
-			err = g.same(p, now, at)
+			err = g.callers.same(p, now, at)
 		}
 		if err != nil {
 			return token.Judged(err)
@@ -231,34 +244,22 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	return g.Authorize(ctx, op)
 }
 
-// same returns nil if the token still belongs to the same caller. Scopes and times may differ,
-// because an introspecting server may have changed them.
-func (g *Guard) same(p, now *Principal, at *address) error {
-	switch {
-	case now == nil:
-		return ErrUnavailable
-	case now.Key() != p.Key() || now.Thumbprint != p.Thumbprint:
-		return token.Invalid("belongs to another caller now")
-	}
-	return g.checkClaims(now, at)
-}
-
 // sufficient compares the required scopes with the caller's, including implied ones (RS-32, RS-43).
-func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
+func (s *permissions) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return deniedBy(need)
 	}
-	if g.holds(p, need) {
+	if s.holds(p, need) {
 		return nil
 	}
-	held := g.hierarchic(p.Scopes)
+	held := s.hierarchic(p.Scopes)
 	return &ScopeError{Required: slices.Clone(need.Scopes), Missing: oauth.Scopes(need.Scopes).Without(held)}
 }
 
 func deniedBy(need Requirement) *ScopeError { return &ScopeError{Denied: true, Reason: need.Reason} }
 
-func (g *Guard) holds(p *Principal, need Requirement) bool {
-	return !need.Deny && (p.Scopes.Has(need.Scopes...) || g.hierarchic(p.Scopes).Has(need.Scopes...))
+func (s *permissions) holds(p *Principal, need Requirement) bool {
+	return !need.Deny && (p.Scopes.Has(need.Scopes...) || s.hierarchic(p.Scopes).Has(need.Scopes...))
 }
 
 // errHelper is the cause when a sub-agent is refused.
@@ -278,4 +279,43 @@ func direct(p *Principal, need Requirement) error {
 		return fmt.Errorf("%w: %w", ErrForbidden, errHelper)
 	}
 	return nil
+}
+
+// proven returns an *AuthenticationError unless the token of p satisfies need.
+func (s *permissions) proven(p *Principal, need Authentication) error {
+	if !rules.DemandsProof(need) || proves(p, need, s.now()) {
+		return nil
+	}
+	return &AuthenticationError{Required: need}
+}
+
+// proves reports whether the claims of a token satisfy need (RFC 9068 §2.2.1, RFC 9470 §6). An
+// auth_time in the future is accepted, because the server's clock may be ahead.
+func proves(p *Principal, need Authentication, now time.Time) bool {
+	says, ok := token.ProofOf(p)
+	if !ok {
+		return false
+	}
+	recent := need.MaxAge == 0 || says.AuthTime > 0 && now.Sub(time.Unix(says.AuthTime, 0)) <= need.MaxAge
+	return recent && (len(need.ACR) == 0 || says.ACR != rules.NoACR && slices.Contains(need.ACR, says.ACR))
+}
+
+// insufficient refuses a token whose user must authenticate again or with more factors (RFC 9470
+// §3). It returns nil if the token satisfies need.
+func (s *permissions) insufficient(r *http.Request, p *passage, scopes oauth.Scopes, need Authentication) *refusal {
+	err := s.proven(p.principal, need)
+	switch {
+	case err == nil:
+		return nil
+	case slices.Contains(need.ACR, rules.NoACR): // no sign-in would help
+		return &refusal{
+			outcome: OutcomeInsufficientAuthentication, status: http.StatusForbidden, id: p.envelope.ID,
+			text: "This operation is not permitted.", err: err,
+		}
+	}
+	refused := s.challenged(OutcomeInsufficientAuthentication, http.StatusUnauthorized,
+		oauth.InsufficientAuthentication, "This operation needs a stronger or more recent sign-in.", err)
+	refused.challenge.ACRValues, refused.challenge.MaxAge = need.ACR, need.MaxAge
+	refused.challenge.Scope, refused.id = s.stepUp(r, scopes, p.principal.Scopes), p.envelope.ID
+	return refused
 }

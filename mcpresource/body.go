@@ -46,7 +46,22 @@ func isPlainText(h http.Header) bool {
 	return true
 }
 
-func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+// bodies reads the messages of requests.
+type bodies struct {
+	most   int64   // bytes of one
+	memory *Bodies // of all
+	load   *load
+}
+
+func (b *bodies) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	refused := b.read(w, r, p)
+	if refused != nil && p.unknown != nil {
+		return b.load.strangers(r, p, p.unknown) // an unknown caller learns nothing about the body
+	}
+	return refused
+}
+
+func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	if r.Method != http.MethodPost {
 		discardBody(r)
 		return repeated(r, p)
@@ -57,7 +72,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 			text: "The request body has to be UTF-8, without Content-Encoding.",
 		}
 	}
-	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, g.c.MaxBodyBytes), g.c.Bodies, p})
+	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, b.most), b.memory, p})
 	if refused := p.crowded(err); refused != nil {
 		return refused
 	}
@@ -108,7 +123,7 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 			}
 		}
 	}
-	if refused := g.decodeName(r, p); refused != nil {
+	if refused := decodeName(r, p); refused != nil {
 		return refused
 	}
 	return compare(r, p)

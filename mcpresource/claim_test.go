@@ -266,8 +266,8 @@ func TestClaimedSessionsRace(t *testing.T) {
 			t.Fatalf("%s: alice %d, bob %d", id, a, b)
 		}
 	}
-	if r.opening.Len() != 0 {
-		t.Errorf("still counted: %v", r.opening.Len())
+	if r.sessions.opening.Len() != 0 {
+		t.Errorf("still counted: %v", r.sessions.opening.Len())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
@@ -29,8 +30,8 @@ func clearancesOf(v Validator) Clearances {
 }
 
 // checkClearances returns an error if rules require approvals but no Clearances is configured.
-func (g *Guard) checkClearances(r *Rules) error {
-	if len(r.Clearances) > 0 && g.c.Clearances == nil {
+func checkClearances(c *Config, r *Rules) error {
+	if len(r.Clearances) > 0 && c.Clearances == nil {
 		return errors.New("mcpresource: Rules.Clearances need Config.Clearances, to ask people by: set NewClearances, " +
 			"or a Validator that is Local with an authserver.Server")
 	}
@@ -75,9 +76,19 @@ func (p *passage) needs(op Operation, need Clearance) {
 	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // some servers treat null as a notification
 }
 
-// clear gets the approval that a call needs. It is the last check: only calls that are otherwise
+// approvals gets the approvals that calls need.
+type approvals struct {
+	challenges
+	by       Clearances // may be nil
+	sessions *sessions
+	waiting  limits.Tally  // requests that wait for an approval
+	wait     time.Duration // of one
+	poll     time.Duration
+}
+
+// check gets the approval that a call needs. It is the last check: only calls that are otherwise
 // allowed are shown for approval, and only a call that proceeds uses an approval up.
-func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+func (a *approvals) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	d := p.demand
 	switch {
 	case d == nil:
@@ -86,7 +97,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 		return p.forbidden(&ClearanceError{d.need})
 	case !d.alone: // one response cannot refuse two calls
 		return p.uncleared("A call that a person has to approve must be a request of its own, with an id, and not part of a batch.")
-	case g.c.Clearances == nil:
+	case a.by == nil:
 		return p.unchecked(errors.New("the policy demands clearance, and there is no Config.Clearances"))
 	}
 	said, refused := p.takeAnswer(r)
@@ -96,29 +107,29 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	if said == "decline" || said == "cancel" {
 		return p.uncleared("This call was not approved: the link was declined.")
 	}
-	c, err := g.askClearance(r.Context(), p)
+	c, err := a.askClearance(r.Context(), p)
 	waits := func() bool { return err == nil && !c.Cleared && !c.Refused }
 	waited := said == "accept" && waits()
 	if waited {
 		liftBodyDeadline(w) // otherwise the deadline would end the request
-		c, err = g.awaitClearance(r.Context(), p, c)
+		c, err = a.awaitClearance(r.Context(), p, c)
 	}
 	p.clearance = c.ID
 	switch {
 	case err != nil:
-		return g.cannotAsk(p, err)
+		return a.cannotAsk(p, err)
 	case c.Refused:
 		return p.uncleared("This call was denied by the person who was asked.")
 	case !c.Cleared:
-		return g.sendToPage(r, p, c, waited)
+		return a.sendToPage(r, p, c, waited)
 	}
 	p.caller.cleared = &cleared{id: c.ID, tool: d.op.Name, digest: Digest(d.op.Arguments)}
 	return nil
 }
 
-func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {
+func (a *approvals) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {
 	d := p.demand
-	c, err := g.c.Clearances.Clear(NewContext(ctx, p.principal), p.presented.Token, oauth.ClearanceDemand{
+	c, err := a.by.Clear(NewContext(ctx, p.principal), p.presented.Token, oauth.ClearanceDemand{
 		Resource: p.at.resource, Tool: d.op.Name, Arguments: d.op.Arguments,
 		By: d.need.By, Approvers: d.need.Approvers,
 		ACR: d.need.Authentication.ACR, MaxAge: d.need.Authentication.MaxAge,
@@ -135,14 +146,14 @@ func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, 
 
 // awaitClearance repeats the request until it is decided, or until the client should get a
 // response.
-func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearance) (oauth.Clearance, error) {
-	defer g.waiting.Add(p.person(), -1)
-	if g.waiting.Add(p.person(), 1) > maxWaiting {
+func (a *approvals) awaitClearance(ctx context.Context, p *passage, c oauth.Clearance) (oauth.Clearance, error) {
+	defer a.waiting.Add(p.person(), -1)
+	if a.waiting.Add(p.person(), 1) > maxWaiting {
 		return c, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.clearanceWait)
+	ctx, cancel := context.WithTimeout(ctx, a.wait)
 	defer cancel()
-	tick := time.NewTicker(g.clearancePoll)
+	tick := time.NewTicker(a.poll)
 	defer tick.Stop()
 	for {
 		select {
@@ -151,7 +162,7 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 		case <-tick.C:
 		}
 		// Not cancelled: the server might use up an approval without this call learning of it.
-		next, err := g.askClearance(context.WithoutCancel(ctx), p)
+		next, err := a.askClearance(context.WithoutCancel(ctx), p)
 		if err != nil || next.Cleared || next.Refused {
 			return next, err
 		}
@@ -178,7 +189,7 @@ func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) 
 
 // sendToPage directs the client's user to the approval page: with a question if the client can show
 // links, else with a challenge.
-func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
+func (a *approvals) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
 	refused := &refusal{outcome: OutcomeClearanceRequired, status: http.StatusOK, id: p.envelope.ID}
 	version := first(r.Header, mcp.HeaderVersion)
 	switch {
@@ -193,13 +204,13 @@ func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waite
 		if state := message.KeepAnswers(p.body, clearanceState); state != "" {
 			refused.result["requestState"] = state
 		}
-	case version == mcp.Rev20251125 && g.showsLinks(r.Context(), p): // RS-125
+	case version == mcp.Rev20251125 && a.sessions.showsLinks(r.Context(), p): // RS-125
 		refused.code, refused.text = mcp.CodeURLElicitationNeeded, p.demand.question()
 		refused.data = map[string]any{"elicitations": []any{map[string]any{
 			"mode": "url", "elicitationId": c.ID, "url": c.URL, "message": p.demand.question(),
 		}}}
 	default:
-		return g.challengeClearance(r, p, c)
+		return a.challengeClearance(r, p, c)
 	}
 	return refused
 }
@@ -208,12 +219,12 @@ func (p *passage) meta() json.RawMessage { return p.envelope.Messages[0].Meta }
 
 // challengeClearance directs the user to the approval page with a step-up challenge. The text
 // contains the link for clients that do not follow it.
-func (g *Guard) challengeClearance(r *http.Request, p *passage, c oauth.Clearance) *refusal {
-	refused := g.challenged(OutcomeClearanceRequired, http.StatusForbidden, oauth.InsufficientScope,
+func (a *approvals) challengeClearance(r *http.Request, p *passage, c oauth.Clearance) *refusal {
+	refused := a.challenged(OutcomeClearanceRequired, http.StatusForbidden, oauth.InsufficientScope,
 		"A person has to approve this call.", &ClearanceError{p.demand.need})
 	refused.text = "A person has to approve this call. Open " + c.URL + " to do so, then call again."
 	own := oauth.Scopes{oauth.ScopeClearance + c.ID}
-	refused.challenge.Scope, refused.id = g.stepUp(r, p.need, p.principal.Scopes).Union(own), p.envelope.ID
+	refused.challenge.Scope, refused.id = a.stepUp(r, p.need, p.principal.Scopes).Union(own), p.envelope.ID
 	return refused
 }
 
@@ -245,7 +256,7 @@ func (p *passage) uncleared(text string) *refusal {
 }
 
 // cannotAsk returns the refusal for an error of Clear.
-func (g *Guard) cannotAsk(p *passage, err error) *refusal {
+func (a *approvals) cannotAsk(p *passage, err error) *refusal {
 	var said *oauth.Error
 	if !errors.As(err, &said) || errors.Is(err, ErrUnavailable) {
 		return p.unchecked(err)
@@ -256,7 +267,7 @@ func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 	case oauth.SlowDown:
 		return p.limited("Too many calls wait for a person.", max(said.RetryAfter, time.Second))
 	case oauth.InvalidToken, oauth.InvalidGrant: // it ended after it was checked
-		refused := g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+		refused := a.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 		refused.id = p.envelope.ID
 		return refused
@@ -269,4 +280,36 @@ func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 	refused := p.uncleared("A person has to approve this call, and no person can be asked.")
 	refused.err = err
 	return refused
+}
+
+// ClearanceError means that an operation needs an approval that this request does not have. For
+// HTTP requests the guard requests approvals; over stdio that is not possible.
+type ClearanceError struct{ Required Clearance }
+
+// Error implements error.
+func (e *ClearanceError) Error() string {
+	return "mcpresource: the operation needs clearance by a person: " + e.Required.By
+}
+
+// cleared is the call that was approved for a request.
+type cleared struct{ id, tool, digest string }
+
+// isFor reports whether op is the approved call. Adapters may decode it, so differences in white
+// space are ignored.
+func (c *cleared) isFor(op Operation) bool {
+	return c != nil && op.Method == "tools/call" && c.tool == op.Name && c.digest == Digest(op.Arguments)
+}
+
+type begunKey struct{}
+
+// Begun returns a context for work that follows an allowed call, such as a client's questions about
+// its task. With it, Authorize and Recheck require no approval, because the call already had it.
+func Begun(ctx context.Context) context.Context { return context.WithValue(ctx, begunKey{}, true) }
+
+// clearedFor returns a *ClearanceError if op needs an approval that the request of p does not have.
+func clearedFor(ctx context.Context, p *Principal, op Operation, need Clearance) error {
+	if !rules.DemandsApproval(need) || clearedOf(p).isFor(op) || ctx.Value(begunKey{}) != nil {
+		return nil
+	}
+	return &ClearanceError{need}
 }

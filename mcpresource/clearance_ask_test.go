@@ -67,7 +67,7 @@ func clearanceRig(t *testing.T, a *asked, change func(*Config)) (*rig, *[]CallEv
 			change(c)
 		}
 	})
-	r.clearancePoll, r.clearanceWait = time.Millisecond, time.Minute
+	r.approvals.poll, r.approvals.wait = time.Millisecond, time.Minute
 	return r, &calls
 }
 
@@ -355,12 +355,12 @@ func TestClearanceQuestion(t *testing.T) {
 		t.Fatalf("RS-217: %d %s, the server saw %s", code, body, r.bodies)
 	}
 	// The wait ends, and the question is not repeated.
-	a.answers, r.clearanceWait = []oauth.Clearance{waiting}, 50*time.Millisecond
+	a.answers, r.approvals.wait = []oauth.Clearance{waiting}, 50*time.Millisecond
 	if code, body = r.modern(accept); code != 200 || readAnswer(t, body).Error.Message !=
 		"This call has not been approved yet. Open "+clearanceURL+" to do so, then call again." {
 		t.Errorf("RS-217: %d %s", code, body)
 	}
-	a.answers, r.clearanceWait = []oauth.Clearance{waiting, denied}, time.Minute
+	a.answers, r.approvals.wait = []oauth.Clearance{waiting, denied}, time.Minute
 	if code, body = r.modern(accept); code != 403 || !strings.Contains(body, "denied by the person") {
 		t.Errorf("RS-217: %d %s", code, body)
 	}
@@ -420,8 +420,8 @@ func TestClearanceKeepsAnswers(t *testing.T) {
 func TestClearanceCrowd(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	r, _ := clearanceRig(t, a, nil)
-	r.waiting.Add(people(r.now)["writer"].Person(), maxWaiting)
-	r.clearanceWait = 2 * time.Second
+	r.approvals.waiting.Add(people(r.now)["writer"].Person(), maxWaiting)
+	r.approvals.wait = 2 * time.Second
 	code, body := r.modern(`"inputResponses":{"mcp-authd-clearance":{"action":"accept"}},`)
 	if code != 200 || !strings.Contains(body, "has not been approved yet") || len(a.demands) != 1 {
 		t.Errorf("RS-217: %d %s", code, body)

@@ -1,6 +1,7 @@
 package mcpresource
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,54 +34,57 @@ type DPoP struct {
 
 const minNonce = 32
 
-// dpopConfig is the guard's DPoP configuration, whether DPoP is announced or not.
-type dpopConfig struct {
+// bindings checks tokens that are bound to a key, whether DPoP is announced or not.
+type bindings struct {
 	DPoP
+	challenges
 	offered bool
 	nonces  *dpop.Nonces // nil if no nonce is required
+	now     func() time.Time
 }
 
-func (g *Guard) bindDPoP() error {
-	if g.c.DPoP != nil {
-		g.dpop = dpopConfig{DPoP: *g.c.DPoP, offered: !g.c.DPoP.Unannounced || g.c.DPoP.Required}
+func newBindings(c *Config, challenges challenges) (*bindings, error) {
+	b := &bindings{challenges: challenges, now: c.Now}
+	if c.DPoP != nil {
+		b.DPoP, b.offered = *c.DPoP, !c.DPoP.Unannounced || c.DPoP.Required
 	}
-	if n := len(g.dpop.NonceKey); n > 0 && n < minNonce {
-		return errors.New("mcpresource: DPoP: NonceKey is shorter than 32 bytes")
+	if n := len(b.NonceKey); n > 0 && n < minNonce {
+		return nil, errors.New("mcpresource: DPoP: NonceKey is shorter than 32 bytes")
 	} else if n > 0 {
-		g.dpop.nonces = dpop.NewNonces(g.dpop.NonceKey, "mcpresource DPoP nonce")
+		b.nonces = dpop.NewNonces(b.NonceKey, "mcpresource DPoP nonce")
 	}
-	if g.dpop.Replays == nil {
-		g.dpop.Replays = dpop.NewMemory(g.c.Now)
+	if b.Replays == nil {
+		b.Replays = dpop.NewMemory(c.Now)
 	}
-	return nil
+	return b, nil
 }
 
 // confirm checks that the client may use its token. A bound token requires a proof with its key,
 // and an unbound token must have none (RFC 9449 §7, RS-207).
-func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
+func (b *bindings) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
 	by := strings.EqualFold(p.presented.Scheme, "DPoP")
 	switch {
-	case principal.Thumbprint == "" && !by && !g.dpop.Required:
+	case principal.Thumbprint == "" && !by && !b.Required:
 		return nil
 	case principal.Thumbprint == "":
 		p.bound = true
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not bound to a key.", nil)
 	case !by: // RFC 9449 §7.2
 		p.bound = true
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is bound to a key and needs a proof.", nil)
 	}
-	if g.dpop.nonces != nil {
-		p.nonce = g.dpop.nonces.At(g.c.Now())
+	if b.nonces != nil {
+		p.nonce = b.nonces.At(b.now())
 	}
-	err := g.prove(r, p, principal.Thumbprint)
+	err := b.prove(r, p, principal.Thumbprint)
 	switch {
 	case errors.Is(err, dpop.ErrNonce):
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
+		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
 			"The DPoP proof needs the nonce of this server.", err)
 	case errors.Is(err, ErrInvalidToken):
-		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidDPoPProof,
+		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidDPoPProof,
 			"The DPoP proof is not valid.", err)
 	case err != nil:
 		return &refusal{
@@ -93,19 +97,19 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 
 // prove checks the proof of a request (RFC 9449 §4.3, RS-205), cheapest checks first. It records
 // the proof as used only after all other checks have passed.
-func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
+func (b *bindings) prove(r *http.Request, p *passage, thumbprint string) error {
 	proof, err := dpop.Check(r.Header.Values(dpop.Header), dpop.Request{
 		Method:   r.Method,
 		IsTarget: func(uri string) bool { return p.at.isTarget(r, uri) },
 		Token:    p.presented.Token,
 		Key:      thumbprint,
-		Nonces:   g.dpop.nonces,
-		Now:      g.c.Now(),
+		Nonces:   b.nonces,
+		Now:      b.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidToken, err)
 	}
-	first, err := g.dpop.Replays.Use(r.Context(), proof.Digest(), proof.Until())
+	first, err := b.Replays.Use(r.Context(), proof.Digest(), proof.Until())
 	switch {
 	case err != nil:
 		return errors.Join(ErrUnavailable, err)
@@ -125,20 +129,20 @@ func (a *address) isTarget(r *http.Request, uri string) bool {
 		canonical == strings.TrimRight(oauth.ResourceOrigin(a.resource)+r.URL.EscapedPath(), "/"))
 }
 
-// challenges returns the values of WWW-Authenticate, one for each accepted scheme, the scheme of
+// headers returns the values of WWW-Authenticate, one for each accepted scheme, the scheme of
 // the request first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
-func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
+func (b *bindings) headers(c oauth.BearerChallenge, p *passage) []string {
 	c.ResourceMetadata = p.at.metadata // RS-16
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")
 	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
 	var out []string
-	if !g.dpop.Required && !proof {
+	if !b.Required && !proof {
 		out = append(out, c.String())
 	}
-	if !g.dpop.offered && !used && !p.bound {
+	if !b.offered && !used && !p.bound {
 		return out
 	}
-	if !used && !g.dpop.Required {
+	if !used && !b.Required {
 		c.Error, c.Description = "", "" // the other scheme was not tried
 	}
 	out = append(out, oauth.DPoPChallenge{BearerChallenge: c, Algorithms: dpop.Algorithms()}.String())
@@ -146,4 +150,11 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 		slices.Reverse(out)
 	}
 	return out
+}
+
+// Replays stores ids that may be used once.
+type Replays interface {
+	// Use records id until the given time and reports whether it was new. For two concurrent calls,
+	// exactly one gets true. An id is 32 arbitrary bytes.
+	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }

@@ -466,7 +466,7 @@ func BenchmarkDPoP(b *testing.B) {
 		for b.Loop() {
 			made++
 			proof.ID = fmt.Sprint(made)
-			if first, _ := r.dpop.Replays.Use(b.Context(), proof.Digest(), r.now.Add(dpop.Window)); !first {
+			if first, _ := r.bindings.Replays.Use(b.Context(), proof.Digest(), r.now.Add(dpop.Window)); !first {
 				b.Fatal("used")
 			}
 		}

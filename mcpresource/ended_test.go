@@ -26,7 +26,7 @@ func TestExpiresUnderItsRequest(t *testing.T) {
 		r.now = time.Now()
 		short := people(r.now)["alice"]
 		short.ExpiresAt = time.Now().Add(time.Minute)
-		r.Guard.c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return short, nil })
+		r.callers.validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return short, nil })
 		r.next = func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
 		w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice")
 		if w.Code != 401 || r.events[len(r.events)-1].Outcome != OutcomeEnded {
@@ -93,7 +93,7 @@ func TestCallOutlivesItsToken(t *testing.T) {
 				if tt.revoked != never {
 					issuer.revoked = began.Add(tt.revoked)
 				}
-				r.Guard.c.Validator = tt.by(issuer)
+				r.callers.validator = tt.by(issuer)
 				r.next = func(w http.ResponseWriter, req *http.Request) {
 					select {
 					case <-req.Context().Done():
@@ -129,7 +129,7 @@ func expireAsked(t *testing.T, lasts time.Duration) {
 	var asked atomic.Int32
 	alice := people(r.now)["alice"]
 	alice.ExpiresAt = expires
-	r.Guard.c.Validator = ValidatorFunc(func(ctx context.Context, _ Credential) (*Principal, error) {
+	r.callers.validator = ValidatorFunc(func(ctx context.Context, _ Credential) (*Principal, error) {
 		if asked.Add(1) > 1 {
 			<-ctx.Done()
 			return nil, ctx.Err()

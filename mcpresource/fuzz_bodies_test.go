@@ -96,8 +96,8 @@ func FuzzBodies(f *testing.F) {
 		for len(m.left) > 0 {
 			m.request()
 		}
-		if left := limits.UsageOf(r.c.Bodies); left.Total != 0 || len(left.Of) != 0 || r.underway.Len() != 0 {
-			t.Errorf("%d bytes are still counted, of %v, %v under way", left.Total, left.Of, r.underway.Len())
+		if left := limits.UsageOf(r.c.Bodies); left.Total != 0 || len(left.Of) != 0 || r.load.underway.Len() != 0 {
+			t.Errorf("%d bytes are still counted, of %v, %v under way", left.Total, left.Of, r.load.underway.Len())
 		}
 	})
 }

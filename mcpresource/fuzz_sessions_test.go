@@ -121,8 +121,8 @@ func FuzzSessions(f *testing.F) {
 		for len(m.left) > 0 {
 			m.request()
 		}
-		if r.opening.Len() != 0 || r.underway.Len() != 0 {
-			t.Errorf("still counted: %v %v", r.opening.Len(), r.underway.Len())
+		if r.sessions.opening.Len() != 0 || r.load.underway.Len() != 0 {
+			t.Errorf("still counted: %v %v", r.sessions.opening.Len(), r.load.underway.Len())
 		}
 	})
 }

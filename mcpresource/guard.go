@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
@@ -19,36 +16,28 @@ import (
 
 // Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
-	c                 Config
-	policy            Policy   // from c; Rules in a prepared form
-	own               *address // the resource
-	aliases           []*address
-	base              oauth.Scopes // the scopes that Rules require for every operation
-	proofs            bool         // whether some scope requires an authentication
-	documents         map[string]http.Handler
-	hosts             []string
-	dpop              dpopConfig
-	scheme            string
-	anyLocal          bool
-	origins           []string
-	hierarchic        func(oauth.Scopes) oauth.Scopes
-	opening           limits.Tally    // sessions about to be opened
-	underway          limits.Tally    // running requests
-	waiting           limits.Tally    // requests that wait for an approval
-	anonymousSessions SessionBinder   // sessions only used without a token
-	sessionless       SessionBinder   // initialize data of clients of servers without sessions
-	refusals          *limits.Buckets // of requests without a valid token
-	refused           refusalLog
-	passed            *bounded.Map[string, struct{}] // tokens and grants let through
-	judgings          judgings                       // of the tokens of running requests
-	clearanceWait     time.Duration
-	clearancePoll     time.Duration
+	c           Config
+	own         *address // the resource
+	aliases     []*address
+	documents   map[string]http.Handler
+	steps       []step // in the order of judge
+	sites       *sites
+	callers     *callers
+	bindings    *bindings
+	load        *load
+	permissions *permissions
+	sessions    *sessions
+	approvals   *approvals
+	challenges  challenges
+	refused     refusalLog
+	passed      *bounded.Map[string, struct{}] // tokens and grants let through
+	judgings    judgings                       // of the tokens of running requests
 }
 
 // New returns a guard. It returns an error if c is invalid.
 func New(c Config) (*Guard, error) {
 	g := &Guard{c: c.withDefaults()}
-	g.clearanceWait, g.clearancePoll = clearanceWait, clearancePoll
+	g.challenges = challenges{first: g.c.FirstScopes, mode: g.c.StepUp}
 	if err := g.address(); err != nil {
 		return nil, err
 	}
@@ -66,63 +55,66 @@ func New(c Config) (*Guard, error) {
 			return nil, fmt.Errorf("mcpresource: AuthorizationServers: %w", err)
 		}
 	}
-	g.anonymousSessions, g.refusals = limits.NewMemory(g.c.MaxAnonymousSessions, g.c.Now), limits.NewBuckets(g.c.Now)
 	g.refused.limit = bounded.NewLimiter[Outcome](64, g.c.Now)
-	g.sessionless = limits.NewMemory(0, g.c.Now)
 	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
-	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
-	g.policy = g.c.Policy
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := rules.CheckRules(r); err != nil {
 			return nil, err
 		}
-		if err := g.checkClearances(r); err != nil {
+		if err := checkClearances(&g.c, r); err != nil {
 			return nil, err
 		}
-		g.base, g.hierarchic, g.policy = r.Base, rules.Expansion(r), rules.Compile(r)
-		g.proofs = len(r.Authentication) > 0
 	}
 	if limits.Share(g.c.Bodies) < g.c.MaxBodyBytes {
 		return nil, errors.New(
 			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
 		)
 	}
-	if err := errors.Join(limits.CheckLimits(c.Limits, c.Limiter), g.admit()); err != nil {
+	sites, err := newSites(&g.c, g.own)
+	if err := errors.Join(limits.CheckLimits(c.Limits, c.Limiter), err); err != nil {
 		return nil, err
 	}
-	if err := g.bindDPoP(); err != nil {
+	g.sites = sites
+	if g.bindings, err = newBindings(&g.c, g.challenges); err != nil {
 		return nil, err
 	}
+	g.arrange()
 	return g, errors.Join(g.document(), g.fits())
 }
 
-// admit sets the accepted hosts and origins.
-func (g *Guard) admit() error {
-	u, err := url.Parse(g.c.Resource)
-	if err != nil {
-		return fmt.Errorf("mcpresource: Resource: %w", err)
+// arrange makes the steps, in the order of judge.
+func (g *Guard) arrange() {
+	c := &g.c
+	g.load = &load{limits: c.Limits, refusals: limits.NewBuckets(c.Now)}
+	g.sessions = newSessions(c)
+	g.permissions = &permissions{
+		challenges: g.challenges, policy: c.Policy, now: c.Now, load: g.load,
+		hierarchic: func(s oauth.Scopes) oauth.Scopes { return s },
 	}
-	g.anyLocal = oauth.IsLoopbackHost(u.Hostname())
-	g.scheme = strings.ToLower(u.Scheme)
-	g.hosts = []string{canonicalHost(g.scheme, u.Host)}
-	for _, h := range g.c.Hosts {
-		host := canonicalHost(g.scheme, h)
-		c, err := oauth.CanonicalResource(g.scheme + "://" + host)
-		// a wildcard is not supported
-		if err != nil || oauth.ResourceOrigin(c) != g.scheme+"://"+host || strings.Contains(host, "*") {
-			return fmt.Errorf("mcpresource: Hosts: %q is not a host such as mcp.example.com or 10.0.0.7:8080", h)
-		}
-		g.hosts = append(g.hosts, host)
+	g.callers = &callers{
+		challenges: g.challenges, validator: c.Validator, issuers: c.AuthorizationServers, skew: c.ClockSkew,
+		now: c.Now, bindings: g.bindings, load: g.load, public: mayBePublic(c.Policy),
 	}
-	g.origins = []string{oauth.ResourceOrigin(g.own.resource)}
-	for _, o := range g.c.Origins {
-		canonical, err := oauth.CanonicalResource(o)
-		if err != nil || oauth.ResourceOrigin(canonical) != canonical {
-			return fmt.Errorf("mcpresource: Origins: %q is not an origin such as https://app.example.com", o)
-		}
-		g.origins = append(g.origins, canonical)
+	if r, ok := c.Policy.(*Rules); ok {
+		g.permissions.base, g.permissions.hierarchic = r.Base, rules.Expansion(r)
+		g.permissions.policy, g.callers.proofs = rules.Compile(r), len(r.Authentication) > 0
 	}
-	return nil
+	g.approvals = &approvals{
+		challenges: g.challenges, by: c.Clearances, sessions: g.sessions, wait: clearanceWait, poll: clearancePoll,
+	}
+	g.steps = []step{
+		g.sites,
+		preflights{g.sites},
+		g.callers,
+		g.load,
+		methods{},
+		&bodies{most: c.MaxBodyBytes, memory: c.Bodies, load: g.load},
+		g.permissions,
+		rates{c.Limiter},
+		objects{c.Check},
+		g.sessions,
+		g.approvals,
+	}
 }
 
 // document builds the RFC 9728 documents (RS-01, RS-04). There is one for the resource and one for
@@ -136,12 +128,12 @@ func (g *Guard) document() error {
 	}
 	scopes = scopes.Without(oauth.Scopes{oauth.OfflineAccess})
 	var proofs metadata.Values
-	if g.dpop.offered {
+	if g.bindings.offered {
 		proofs = dpop.Algorithms()
 	}
 	add := func(resource, name string) error {
 		h, err := metadata.Handler(metadata.ProtectedResource{
-			DPoPAlgorithms: proofs, DPoPRequired: g.dpop.Required,
+			DPoPAlgorithms: proofs, DPoPRequired: g.bindings.Required,
 			Resource: resource, AuthorizationServers: g.c.AuthorizationServers,
 			ScopesSupported: metadata.Values(scopes),
 			BearerMethods:   metadata.Values{"header"}, ResourceName: name,

@@ -88,7 +88,7 @@ const (
 // decodeName decodes a Base64 Mcp-Name, which MCP servers must do and not every library does (MCP
 // 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. Invalid Base64 is refused
 // (RS-150).
-func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
+func decodeName(r *http.Request, p *passage) *refusal {
 	v := strings.TrimSpace(first(r.Header, mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)
 	if ok {

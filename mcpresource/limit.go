@@ -11,26 +11,49 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/rules"
 )
 
+// load counts the running requests of callers, and requests without a valid token.
+type load struct {
+	limits   Limits
+	underway limits.Tally
+	refusals *limits.Buckets // of requests without a valid token
+}
+
+func (l *load) check(_ http.ResponseWriter, _ *http.Request, p *passage) *refusal { return l.begin(p) }
+
+// end stops counting a request.
+func (l *load) end(p *passage) {
+	if p.underway != "" {
+		l.underway.Add(p.underway, -1)
+		p.underway = ""
+	}
+}
+
 // begin counts a request as running until release. It runs before the body is read: otherwise one
 // caller could have any number of requests waiting for their bodies.
-func (g *Guard) begin(p *passage) *refusal {
-	if p.principal == nil || g.c.Limits.Concurrent <= 0 {
+func (l *load) begin(p *passage) *refusal {
+	if p.principal == nil || l.limits.Concurrent <= 0 {
 		return nil
 	}
 	p.underway = p.person()
-	if g.underway.Add(p.underway, 1) > g.c.Limits.Concurrent {
+	if l.underway.Add(p.underway, 1) > l.limits.Concurrent {
 		return p.limited("Too many requests at once.", time.Second)
 	}
 	return nil
 }
 
-// rate counts the operations of a message.
-func (g *Guard) rate(ctx context.Context, p *passage) *refusal {
+// rates counts the operations of a message.
+type rates struct{ limiter Limiter }
+
+func (l rates) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	return l.count(r.Context(), p)
+}
+
+func (l rates) count(ctx context.Context, p *passage) *refusal {
 	if p.principal == nil {
 		return nil
 	}
 	for _, m := range p.envelope.Messages {
-		if wait, ok := g.c.Limiter.Allow(ctx, p.principal, rules.OperationOf(m)); !ok {
+		if wait, ok := l.limiter.Allow(ctx, p.principal, rules.OperationOf(m)); !ok {
 			return p.limited("Too many requests.", max(wait, time.Second))
 		}
 	}
@@ -62,9 +85,9 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	pass := &passage{principal: p, who: p.Person(), envelope: message.Envelope{Messages: []message.Message{
 		{Method: op.Method, Name: op.Name, Arguments: op.Arguments},
 	}}}
-	refused := g.begin(pass)
+	refused := g.load.begin(pass)
 	if refused == nil {
-		refused = g.rate(ctx, pass)
+		refused = rates{g.c.Limiter}.count(ctx, pass)
 	}
 	if refused != nil {
 		g.release(pass)
@@ -73,12 +96,12 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	return sync.OnceFunc(func() { g.release(pass) }), nil
 }
 
-// limitStrangers replaces a 401 with a 429 for an address that had too many of them.
-func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *refusal {
-	if refused.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
+// strangers replaces a 401 with a 429 for an address that had too many of them.
+func (l *load) strangers(r *http.Request, p *passage, refused *refusal) *refusal {
+	if refused.status != http.StatusUnauthorized || l.limits.Strangers.PerSecond <= 0 {
 		return refused
 	}
-	if wait := g.refusals.Take(limits.Draw(g.c.Limits.Strangers, limits.ByAddress(r.RemoteAddr))); wait > 0 {
+	if wait := l.refusals.Take(limits.Draw(l.limits.Strangers, limits.ByAddress(r.RemoteAddr))); wait > 0 {
 		return p.limited("Too many requests.", max(wait, time.Second))
 	}
 	return refused

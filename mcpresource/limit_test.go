@@ -140,8 +140,8 @@ func TestConcurrency(t *testing.T) {
 	if got := status(h, "alice", tool("read"), ""); got != 200 {
 		t.Errorf("RS-189 after they ended: got %d", got)
 	}
-	if r.underway.Len() != 0 {
-		t.Errorf("RS-51 still counted: %v", r.underway.Len())
+	if r.load.underway.Len() != 0 {
+		t.Errorf("RS-51 still counted: %v", r.load.underway.Len())
 	}
 	panics := r.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	for range 5 {
@@ -150,8 +150,8 @@ func TestConcurrency(t *testing.T) {
 			status(panics, "alice", tool("read"), "")
 		}()
 	}
-	if r.underway.Len() != 0 {
-		t.Errorf("RS-51 aborted ones are still counted: %v", r.underway.Len())
+	if r.load.underway.Len() != 0 {
+		t.Errorf("RS-51 aborted ones are still counted: %v", r.load.underway.Len())
 	}
 }
 
@@ -179,8 +179,8 @@ func TestAdmit(t *testing.T) {
 	if _, err := r.Admit(context.Background(), op); !errors.Is(err, ErrNoCaller) {
 		t.Errorf("got %v", err)
 	}
-	if r.underway.Len() != 0 {
-		t.Errorf("still counted: %v", r.underway.Len())
+	if r.load.underway.Len() != 0 {
+		t.Errorf("still counted: %v", r.load.underway.Len())
 	}
 }
 

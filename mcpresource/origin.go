@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,36 +12,72 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// checkOrigin defends against DNS rebinding and foreign web pages (MCP, Streamable HTTP, "Security
+// sites are the hosts and web origins that may be used to reach a guard.
+type sites struct {
+	scheme         string // of the resource
+	anyLocal       bool   // whether every loopback name is a host
+	hosts, origins []string
+	cors           bool
+}
+
+// newSites returns the sites of a configuration whose resource is own.
+func newSites(c *Config, own *address) (*sites, error) {
+	u, err := url.Parse(c.Resource)
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource: Resource: %w", err)
+	}
+	s := &sites{anyLocal: oauth.IsLoopbackHost(u.Hostname()), scheme: strings.ToLower(u.Scheme), cors: c.CORS}
+	s.hosts = []string{canonicalHost(s.scheme, u.Host)}
+	for _, h := range c.Hosts {
+		host := canonicalHost(s.scheme, h)
+		canonical, err := oauth.CanonicalResource(s.scheme + "://" + host)
+		// a wildcard is not supported
+		if err != nil || oauth.ResourceOrigin(canonical) != s.scheme+"://"+host || strings.Contains(host, "*") {
+			return nil, fmt.Errorf("mcpresource: Hosts: %q is not a host such as mcp.example.com or 10.0.0.7:8080", h)
+		}
+		s.hosts = append(s.hosts, host)
+	}
+	s.origins = []string{oauth.ResourceOrigin(own.resource)}
+	for _, o := range c.Origins {
+		canonical, err := oauth.CanonicalResource(o)
+		if err != nil || oauth.ResourceOrigin(canonical) != canonical {
+			return nil, fmt.Errorf("mcpresource: Origins: %q is not an origin such as https://app.example.com", o)
+		}
+		s.origins = append(s.origins, canonical)
+	}
+	return s, nil
+}
+
+// check defends against DNS rebinding and foreign web pages (MCP, Streamable HTTP, "Security
 // Warning", RS-59, RS-60, RS-95), for every method. It does not compare Origin with Host: in a
 // rebinding attack they agree.
-func (g *Guard) checkOrigin(r *http.Request) *refusal {
-	if !g.isHost(r.Host) {
+func (s *sites) check(_ http.ResponseWriter, r *http.Request, _ *passage) *refusal {
+	if !s.isHost(r.Host) {
 		return &refusal{
 			outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here.",
-			err: errors.New(logged.Unexpected("Host is", r.Host, g.hosts...) + ": see Config.Hosts"),
+			err: errors.New(logged.Unexpected("Host is", r.Host, s.hosts...) + ": see Config.Hosts"),
 		}
 	}
 	values := r.Header["Origin"]
 	if len(values) == 0 {
 		return nil // not a browser
 	}
-	if len(values) > 1 || !g.isOrigin(values[0]) {
+	if len(values) > 1 || !s.isOrigin(values[0]) {
 		return &refusal{
 			outcome: OutcomeOrigin, status: http.StatusForbidden, text: "This origin is not permitted.",
 			err: errors.New(
-				logged.Unexpected("Origin is", strings.Join(values, " "), g.origins...) + ": see Config.Origins"),
+				logged.Unexpected("Origin is", strings.Join(values, " "), s.origins...) + ": see Config.Origins"),
 		}
 	}
 	return nil
 }
 
-func (g *Guard) isHost(host string) bool {
-	host = canonicalHost(g.scheme, host)
-	if slices.Contains(g.hosts, host) {
+func (s *sites) isHost(host string) bool {
+	host = canonicalHost(s.scheme, host)
+	if slices.Contains(s.hosts, host) {
 		return true
 	}
-	return g.anyLocal && oauth.IsLoopbackHost(hostname(host))
+	return s.anyLocal && oauth.IsLoopbackHost(hostname(host))
 }
 
 // canonicalHost returns the canonical spelling of a Host value: in lower case and without the
@@ -66,16 +103,16 @@ func hostname(hostport string) string {
 	return u.Hostname()
 }
 
-func (g *Guard) isOrigin(origin string) bool {
+func (s *sites) isOrigin(origin string) bool {
 	canonical, err := oauth.CanonicalResource(origin)
 	if err != nil || oauth.ResourceOrigin(canonical) != canonical {
 		return false // includes "null"
 	}
-	if slices.Contains(g.origins, canonical) {
+	if slices.Contains(s.origins, canonical) {
 		return true
 	}
 	scheme, host, _ := strings.Cut(canonical, "://")
-	return g.anyLocal && scheme == "http" && oauth.IsLoopbackHost(hostname(host))
+	return s.anyLocal && scheme == "http" && oauth.IsLoopbackHost(hostname(host))
 }
 
 // The headers that browser clients of MCP send and read.
@@ -84,11 +121,21 @@ const (
 	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce, X-Request-Id"
 )
 
+// preflights answers CORS preflights.
+type preflights struct{ *sites }
+
+func (f preflights) check(w http.ResponseWriter, r *http.Request, _ *passage) *refusal {
+	if f.crossOrigin(w, r) {
+		return answered
+	}
+	return nil
+}
+
 // crossOrigin sets the CORS headers for a permitted origin and answers its preflight, which has no
 // token. It names the checked origin, never "*". There is no Access-Control-Allow-Credentials,
 // because cookies identify no caller here.
-func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	if !g.c.CORS {
+func (s *sites) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if !s.cors {
 		return false
 	}
 	h, origin := w.Header(), r.Header.Get("Origin")

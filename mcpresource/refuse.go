@@ -2,11 +2,14 @@ package mcpresource
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
@@ -28,12 +31,29 @@ type refusal struct {
 	err       error  // for the log
 }
 
-func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
-	c := &oauth.BearerChallenge{Error: code, Description: text}
+// challenges makes the challenges of refusals.
+type challenges struct {
+	first oauth.Scopes // for a client without a valid token
+	mode  StepUp       // for one that lacks a scope
+}
+
+// challenged returns a refusal with a challenge.
+func (c challenges) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
+	challenge := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
-		c.Scope = g.c.FirstScopes // RS-17
+		challenge.Scope = c.first // RS-17
 	}
-	return &refusal{outcome: outcome, status: status, text: text, challenge: c, err: err}
+	return &refusal{outcome: outcome, status: status, text: text, challenge: challenge, err: err}
+}
+
+// stepUp returns the scopes for the challenge. They never include offline_access, which concerns
+// only the client and the authorization server.
+func (c challenges) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
+	if c.mode == StepUpOperation ||
+		c.mode == StepUpByRevision && mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
+		return need
+	}
+	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
 }
 
 type rpcError struct {
@@ -102,9 +122,9 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refuse
 		}
 	}
 	if refused.challenge != nil {
-		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
-		if g.dpop.nonces != nil { // so that the next request is the last
-			h.Set(dpop.NonceHeader, g.dpop.nonces.At(g.c.Now()))
+		h["Www-Authenticate"] = g.bindings.headers(*refused.challenge, p)
+		if g.bindings.nonces != nil { // so that the next request is the last
+			h.Set(dpop.NonceHeader, g.bindings.nonces.At(g.c.Now()))
 		}
 		if refused.challenge.Error != "" {
 			body.Error.Data = with(body.Error.Data, "error", string(refused.challenge.Error))
@@ -132,3 +152,45 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refuse
 		_, _ = w.Write(raw) // on failure the client has gone
 	}
 }
+
+// refusalLines limits the log lines for refused requests of each Outcome: anyone can cause them.
+var refusalLines = bounded.PerSecond(1, 20)
+
+// refusalLog logs refused requests whose call Config.Calls does not report: Calls receives those,
+// with the reason.
+type refusalLog struct {
+	limit   *bounded.Limiter[Outcome]
+	omitted atomic.Int64 // lines since the last one
+}
+
+func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
+	if g.c.Calls != nil && len(p.envelope.Messages) > 0 && e.Status < http.StatusInternalServerError {
+		return
+	}
+	draw := bounded.Draw[Outcome]{Key: e.Outcome, Rate: refusalLines}
+	if g.refused.limit.Take(draw) > 0 {
+		g.refused.omitted.Add(1)
+		return
+	}
+	level := slog.LevelInfo
+	if e.Status >= http.StatusInternalServerError {
+		level = slog.LevelWarn
+	}
+	if e.Err != nil {
+		text = e.Err.Error()
+	}
+	attrs := []slog.Attr{
+		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
+		slog.String("http_method", logged.Cut(r.Method, 32)), slog.String("remote", logged.Host(r.RemoteAddr)),
+		slog.String("reason", logged.Cut(text, maxLine)),
+	}
+	if p.reference != "" {
+		attrs = append(attrs, slog.String("request_id", p.reference))
+	}
+	if n := g.refused.omitted.Swap(0); n > 0 {
+		attrs = append(attrs, slog.Int64("omitted", n))
+	}
+	g.c.Logger.LogAttrs(r.Context(), level, "request refused", attrs...)
+}
+
+const maxLine = 1000 // bytes of a reason in the log

@@ -103,7 +103,7 @@ func (w *watcher) before(status int) {
 	if w.streams() {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	if refused := w.guard.attribute(ctx, w.passage, status, first(h, mcp.HeaderSession)); refused != nil {
+	if refused := w.guard.sessions.attribute(ctx, w.passage, status, first(h, mcp.HeaderSession)); refused != nil {
 		w.replace(refused)
 	}
 }
@@ -191,7 +191,7 @@ func (g *Guard) interrupted(cause error) *refusal {
 			err: cause,
 		}
 	case errors.Is(cause, ErrInvalidToken), errors.Is(cause, errExpired):
-		return g.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken,
+		return g.challenges.challenged(OutcomeEnded, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", cause)
 	case errors.Is(cause, ErrUnavailable):
 		return &refusal{

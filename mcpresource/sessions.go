@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -22,26 +23,47 @@ func sessionOf(r *http.Request) string {
 	return first(r.Header, mcp.HeaderSession)
 }
 
-// checkSession refuses another user's session as if it did not exist (MCP Security Best Practices,
+// sessions are the sessions of a server, and their owners.
+type sessions struct {
+	bound         SessionBinder
+	anonymous     SessionBinder // sessions only used without a token
+	sessionless   SessionBinder // initialize data of clients of servers without sessions
+	ownedBy       SessionOwner
+	most          int          // of one user
+	mostAnonymous int          // of all callers without a token
+	opening       limits.Tally // sessions about to be opened
+	log           *slog.Logger
+}
+
+func newSessions(c *Config) *sessions {
+	return &sessions{
+		bound: c.Sessions, anonymous: limits.NewMemory(c.MaxAnonymousSessions, c.Now),
+		sessionless: limits.NewMemory(0, c.Now), ownedBy: c.SessionOwner,
+		most: c.MaxSessions, mostAnonymous: c.MaxAnonymousSessions, log: c.Logger,
+	}
+}
+
+// check refuses another user's session as if it did not exist (MCP Security Best Practices,
 // "Session Hijacking"). It runs last: the token, not the session, identifies the caller (RS-113).
-func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
+func (s *sessions) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	ctx := r.Context()
 	switch {
 	case p.session == "":
-		return g.mayOpen(ctx, p)
+		return s.mayOpen(ctx, p)
 	case len(p.session) > maxSessionID:
 		return p.notFound()
 	}
-	owner, known, err := g.c.Sessions.Owner(ctx, p.session)
+	owner, known, err := s.bound.Owner(ctx, p.session)
 	if err == nil && !known {
 		if p.principal != nil {
-			return g.claim(ctx, p)
+			return s.claim(ctx, p)
 		}
-		_, _, err = g.anonymousSessions.Owner(ctx, p.session) // counts as a use
+		_, _, err = s.anonymous.Owner(ctx, p.session) // counts as a use
 	}
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case known && !g.owns(owner, p.principal):
+	case known && !s.owns(owner, p.principal):
 		return p.notFound()
 	}
 	p.belongs(owner)
@@ -49,18 +71,8 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 }
 
 // owns reports whether a session belongs to the caller (SP-14).
-func (g *Guard) owns(b Binding, p *Principal) bool {
-	return p != nil && b.Person == p.Person() && (g.c.SessionOwner == OwnerPerson || b.Client == p.ClientID)
-}
-
-// Owner returns the owner of sessions that p opens, according to Config.SessionOwner. It is for
-// adapters of transports whose sessions the guard does not see, and for libraries that bind
-// sessions themselves.
-func (g *Guard) Owner(p *Principal) string {
-	if g.c.SessionOwner == OwnerClient {
-		return p.Key()
-	}
-	return p.Person()
+func (s *sessions) owns(b Binding, p *Principal) bool {
+	return p != nil && b.Person == p.Person() && (s.ownedBy == OwnerPerson || b.Client == p.ClientID)
 }
 
 // belongs records the session's binding, which belongs to the caller.
@@ -86,11 +98,11 @@ func connection(p *Principal) string { return p.Key() + "\x00" + p.GrantID() }
 
 // showsLinks reports whether the client declared in initialize that it can show links. At a server
 // without sessions, the latest initialize with this consent counts, if this replica received it.
-func (g *Guard) showsLinks(ctx context.Context, p *passage) bool {
+func (s *sessions) showsLinks(ctx context.Context, p *passage) bool {
 	if p.session != "" {
 		return p.owner.ShowsLinks
 	}
-	b, _, _ := g.sessionless.Owner(ctx, connection(p.principal)) // in memory
+	b, _, _ := s.sessionless.Owner(ctx, connection(p.principal)) // in memory
 	return b.ShowsLinks
 }
 
@@ -99,18 +111,18 @@ func bindingOf(p *Principal) Binding { return Binding{Person: p.Person(), Client
 // claim binds a session without a known owner to the first caller with a token. That happens after
 // a restart or when a public method opened it. keep decides whether the claim stays, and the binder
 // which claim was first.
-func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
-	if refused := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); refused != nil {
+func (s *sessions) claim(ctx context.Context, p *passage) *refusal {
+	if refused := s.reserve(ctx, p, p.principal.Person(), s.bound, s.most); refused != nil {
 		return refused
 	}
 	b := bindingOf(p.principal)
 	b.Pending = true
-	owner, err := g.c.Sessions.Claim(ctx, p.session, b)
-	g.settle(p)
+	owner, err := s.bound.Claim(ctx, p.session, b)
+	s.settle(p)
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case !g.owns(owner, p.principal):
+	case !s.owns(owner, p.principal):
 		return p.notFound()
 	}
 	p.belongs(owner)
@@ -124,24 +136,24 @@ var unowned = Binding{Person: anonymous}
 
 // mayOpen refuses a caller with too many sessions before the MCP library opens another. All callers
 // without a token count together.
-func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
+func (s *sessions) mayOpen(ctx context.Context, p *passage) *refusal {
 	switch {
 	case !p.envelope.Opens():
 		return nil
 	case p.principal == nil:
-		return g.reserve(ctx, p, anonymous, g.anonymousSessions, g.c.MaxAnonymousSessions)
+		return s.reserve(ctx, p, anonymous, s.anonymous, s.mostAnonymous)
 	}
-	return g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions)
+	return s.reserve(ctx, p, p.principal.Person(), s.bound, s.most)
 }
 
 // reserve counts a session that is about to be bound, until settle. It counts before it checks, so
 // that concurrent requests cannot exceed the limit.
-func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table SessionBinder, most int) *refusal {
+func (s *sessions) reserve(ctx context.Context, p *passage, owner string, table SessionBinder, most int) *refusal {
 	if most < 0 {
 		return nil
 	}
 	p.reserved = owner
-	opening := g.opening.Add(owner, 1)
+	opening := s.opening.Add(owner, 1)
 	live, err := table.Live(ctx, owner)
 	switch {
 	case err != nil:
@@ -155,21 +167,21 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 // attribute assigns the owner of a session from the server's response, where id is the session that
 // it names. A claim counts after a 2xx. The user for whom a session was opened overrides earlier
 // claims of its id: otherwise guessing ids would lock owners out.
-func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
+func (s *sessions) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
 	good := status >= 200 && status < 300
 	if p.owner.Pending { // the claim of this request, or of a concurrent one
-		if refused := g.keep(ctx, p, good); refused != nil {
+		if refused := s.keep(ctx, p, good); refused != nil {
 			return refused
 		}
 	}
 	if id == "" && good && p.session == "" && p.principal != nil && p.envelope.Opens() {
-		_ = g.sessionless.Open(ctx, connection(p.principal), p.opened()) // in memory
+		_ = s.sessionless.Open(ctx, connection(p.principal), p.opened()) // in memory
 	}
 	if id == "" || id == p.session || !good {
 		return nil
 	}
-	defer g.settle(p)
-	if err := g.bind(ctx, p, id); err != nil {
+	defer s.settle(p)
+	if err := s.bind(ctx, p, id); err != nil {
 		return p.unchecked(err)
 	}
 	return nil
@@ -177,85 +189,65 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 
 // keep makes an accepted claim permanent, and withdraws another. It also checks again the callers
 // of requests that arrived while a claim was pending.
-func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
+func (s *sessions) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 	pending := p.owner
 	p.owner = Binding{}
 	if !accepted {
-		g.forget(ctx, p.session, pending)
+		s.forget(ctx, p.session, pending)
 		return nil
 	}
-	owner, err := g.accept(ctx, p.session, pending)
-	if err == nil && owner.Pending && g.owns(owner, p.principal) { // claimed again by another application
-		owner, err = g.accept(ctx, p.session, owner)
+	owner, err := s.accept(ctx, p.session, pending)
+	if err == nil && owner.Pending && s.owns(owner, p.principal) { // claimed again by another application
+		owner, err = s.accept(ctx, p.session, owner)
 	}
 	switch {
 	case err != nil:
 		return p.unchecked(err)
-	case !g.owns(owner, p.principal):
+	case !s.owns(owner, p.principal):
 		return p.notFound() // the server opened it for another user meanwhile
 	}
 	p.owner = owner
-	_ = g.anonymousSessions.Release(ctx, p.session, unowned) // in memory
+	_ = s.anonymous.Release(ctx, p.session, unowned) // in memory
 	return nil
 }
 
-func (g *Guard) accept(ctx context.Context, id string, b Binding) (Binding, error) {
+func (s *sessions) accept(ctx context.Context, id string, b Binding) (Binding, error) {
 	b.Pending = false
-	return g.c.Sessions.Claim(ctx, id, b)
+	return s.bound.Claim(ctx, id, b)
 }
 
 // bind records a session that the server names: initialize opens it (MCP, Streamable HTTP, "Session
 // Management").
-func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
+func (s *sessions) bind(ctx context.Context, p *passage, id string) error {
 	switch {
 	case p.principal != nil && p.envelope.Opens():
-		return g.c.Sessions.Open(ctx, id, p.opened())
+		return s.bound.Open(ctx, id, p.opened())
 	case p.principal != nil:
-		_, err := g.c.Sessions.Claim(ctx, id, bindingOf(p.principal))
+		_, err := s.bound.Claim(ctx, id, bindingOf(p.principal))
 		return err
 	}
 	if p.envelope.Opens() {
-		if owner, known, err := g.c.Sessions.Owner(ctx, id); err != nil {
+		if owner, known, err := s.bound.Owner(ctx, id); err != nil {
 			return err
 		} else if known {
-			g.forget(ctx, id, owner)
+			s.forget(ctx, id, owner)
 		}
 	}
-	_, err := g.anonymousSessions.Claim(ctx, id, unowned)
+	_, err := s.anonymous.Claim(ctx, id, unowned)
 	return err
 }
 
-func (g *Guard) forget(ctx context.Context, id string, owner Binding) {
-	if err := g.c.Sessions.Release(context.WithoutCancel(ctx), id, owner); err != nil {
-		g.c.Logger.WarnContext(ctx, "session not released", "error", err)
+func (s *sessions) forget(ctx context.Context, id string, owner Binding) {
+	if err := s.bound.Release(context.WithoutCancel(ctx), id, owner); err != nil {
+		s.log.WarnContext(ctx, "session not released", "error", err)
 	}
 }
 
 // settle ends the reservation of reserve.
-func (g *Guard) settle(p *passage) {
+func (s *sessions) settle(p *passage) {
 	if p.reserved != "" {
-		g.opening.Add(p.reserved, -1)
+		s.opening.Add(p.reserved, -1)
 		p.reserved = ""
-	}
-}
-
-// release frees the resources of a request.
-func (g *Guard) release(p *passage) {
-	if p == nil {
-		return
-	}
-	g.settle(p)
-	if p.owner.Pending { // without a response
-		g.forget(context.Background(), p.session, p.owner)
-		p.owner = Binding{}
-	}
-	if p.held > 0 {
-		limits.Give(g.c.Bodies, p.person(), p.held)
-		p.held = 0
-	}
-	if p.underway != "" {
-		g.underway.Add(p.underway, -1)
-		p.underway = ""
 	}
 }
 
@@ -280,3 +272,12 @@ const (
 	// OwnerClient means the user with one application. Other applications get 404.
 	OwnerClient
 )
+
+// release ends what a request holds of its session.
+func (s *sessions) release(p *passage) {
+	s.settle(p)
+	if p.owner.Pending { // without a response
+		s.forget(context.Background(), p.session, p.owner)
+		p.owner = Binding{}
+	}
+}

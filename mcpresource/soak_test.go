@@ -162,7 +162,7 @@ func (s *soak) settled(goroutines int) (int, uint64) {
 
 // kept returns the number of entries that the guard holds for streams.
 func (s *soak) kept() int {
-	return s.guard.underway.Len() + s.guard.opening.Len()
+	return s.guard.load.underway.Len() + s.guard.sessions.opening.Len()
 }
 
 // TestSoak: a thousand streams are open at a time, tokens expire and are revoked, and clients
