@@ -1,8 +1,10 @@
 package archtest
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -165,6 +167,21 @@ var rules = []struct {
 		source("a/long.go", "package a"+strings.Repeat("\n", 500)),
 		source("a/long_test.go", "package a"+strings.Repeat("\n", 500)),
 	}}, 1},
+	{"no package over 40 files", smallPackages, module{files: slices.Concat(
+		repeated(maxFiles+1, "a/a%d.go", "package a"),
+		repeated(maxFiles+1, "b/b%d_test.go", "package b"),
+		repeated(maxFiles, "c/c%d.go", "package c"),
+		repeated(manyFiles["storage"], "internal/storage/s%d.go", "package storage"),
+		repeated(manyFiles["authserver"]+1, "authserver/a%d.go", "package authserver"),
+	)}, 2},
+	{"no type over 60 methods", smallTypes, module{files: []file{
+		source("a/a.go", "package a\n"+strings.Repeat("func (t) m() {}\n", maxMethods)),
+		source("a/b.go", "package a\nfunc (*t) m() {}\nfunc (u[int]) m() {}\nfunc f() {}"),
+		source("b/a.go", "package b\n"+strings.Repeat("func (*t) m() {}\n", maxMethods)),
+		source("b/a_test.go", "package b\nfunc (*t) m() {}"),
+		source("mcpresource/guard.go",
+			"package mcpresource\n"+strings.Repeat("func (*Guard) m() {}\n", manyMethods["mcpresource.Guard"]+1)),
+	}}, 2},
 	{"clocks are injected", injectedClocks, module{files: []file{
 		source("internal/gateway/a.go", `package gateway
 			import "time"
@@ -245,6 +262,14 @@ var rules = []struct {
 		source("cmd/mcp-authd/a.go",
 			"package main\nimport \"github.com/mcp-authd/mcp-authd/internal/users\"\nvar A users.Users"),
 	}}, 4},
+}
+
+// repeated returns n files with the same text.
+func repeated(n int, path, text string) (out []file) {
+	for i := range n {
+		out = append(out, source(fmt.Sprintf(path, i), text))
+	}
+	return out
 }
 
 func source(path, text string) file {
