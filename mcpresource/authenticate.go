@@ -29,6 +29,18 @@ type callers struct {
 	proofs bool // whether some scope requires an authentication
 }
 
+// identity is what the step callers finds out about a request.
+type identity struct {
+	presented Credential    // that the principal was validated by
+	principal *Principal    // nil for a public method
+	who       string        // its Person, cached
+	caller    caller        // attached to the principal
+	proof     token.Reading // of the principal, if a rule needs it
+	bound     bool          // the token is bound, and was refused for that, or must be bound
+	nonce     string        // for the next proof
+	unknown   *refusal      // of a caller without a token, whose operation may be public
+}
+
 // mayBePublic reports whether some operations of a policy may require no token.
 func mayBePublic(p Policy) bool {
 	rules, ok := p.(*Rules)

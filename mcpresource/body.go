@@ -46,6 +46,14 @@ func isPlainText(h http.Header) bool {
 	return true
 }
 
+// received is the message of a request.
+type received struct {
+	envelope message.Envelope
+	body     []byte
+	name     string // the header Mcp-Name as sent, if it was decoded
+	held     int64  // bytes of the body that count
+}
+
 // bodies reads the messages of requests.
 type bodies struct {
 	most   int64   // bytes of one

@@ -76,6 +76,13 @@ func (p *passage) needs(op Operation, need Clearance) {
 	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // some servers treat null as a notification
 }
 
+// demanded is the approval that a request needs.
+type demanded struct {
+	need      oauth.Scopes // of the call
+	demand    *demand      // nil if none is needed
+	clearance string       // the id of the requested or used approval
+}
+
 // approvals gets the approvals that calls need.
 type approvals struct {
 	challenges

@@ -144,7 +144,7 @@ func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text s
 		return ""
 	}
 	who, _ := FromContext(ctx)
-	p := &passage{began: g.c.Now(), at: g.own, principal: who}
+	p := &passage{began: g.c.Now(), at: g.own, identity: identity{principal: who}}
 	if at := addressOf(who); at != nil {
 		p.at = at
 	}

@@ -82,9 +82,8 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	if !ok {
 		return nil, ErrNoCaller
 	}
-	pass := &passage{principal: p, who: p.Person(), envelope: message.Envelope{Messages: []message.Message{
-		{Method: op.Method, Name: op.Name, Arguments: op.Arguments},
-	}}}
+	pass := &passage{identity: identity{principal: p, who: p.Person()}}
+	pass.envelope.Messages = []message.Message{{Method: op.Method, Name: op.Name, Arguments: op.Arguments}}
 	refused := g.load.begin(pass)
 	if refused == nil {
 		refused = rates{g.c.Limiter}.count(ctx, pass)

@@ -10,9 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
-	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Protect returns next behind the guard. It is plain net/http middleware: it never buffers a
@@ -47,31 +45,17 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 	return true
 }
 
-// passage holds the results of the checks of a request.
+// passage holds the results of the steps of a request, each in a part of its own.
 type passage struct {
 	began     time.Time
 	at        *address
-	principal *Principal    // nil for a public method
-	who       string        // its Person, cached
-	caller    caller        // attached to the principal
-	presented Credential    // that the principal was validated by
-	proof     token.Reading // of the principal, if a rule needs it
-	envelope  message.Envelope
-	listens   bool // opens a stream that stays open
-	body      []byte
-	name      string // the header Mcp-Name as sent, if it was decoded
-	session   string
-	owner     Binding      // of the session
-	reserved  string       // the person with a reserved session
-	underway  string       // the person whom this request counts for
-	held      int64        // bytes of the body that count
-	bound     bool         // the token is bound, and was refused for that, or must be bound
-	nonce     string       // for the next proof
-	unknown   *refusal     // of a caller without a token, whose operation may be public
-	reference string       // of a refusal, see Decisions
-	need      oauth.Scopes // of a call that needs approval
-	demand    *demand
-	clearance string // the id of the requested or used approval
+	reference string // of a refusal, see Decisions
+	listens   bool   // opens a stream that stays open
+	identity
+	received
+	place
+	demanded
+	underway string // the person whom this request counts for
 }
 
 // judge runs the steps of a request. They run in this order, each with the status for a request
@@ -95,7 +79,7 @@ type passage struct {
 //
 // A nil passage means that the request was already answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
-	p := &passage{began: g.c.Now(), at: g.at(r), session: sessionOf(r)}
+	p := &passage{began: g.c.Now(), at: g.at(r), place: place{session: sessionOf(r)}}
 	for _, s := range g.steps {
 		switch refused := s.check(w, r, p); refused {
 		case nil:

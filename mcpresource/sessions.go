@@ -35,6 +35,13 @@ type sessions struct {
 	log           *slog.Logger
 }
 
+// place is the session of a request.
+type place struct {
+	session  string
+	owner    Binding // of the session
+	reserved string  // the person with a reserved session
+}
+
 func newSessions(c *Config) *sessions {
 	return &sessions{
 		bound: c.Sessions, anonymous: limits.NewMemory(c.MaxAnonymousSessions, c.Now),
