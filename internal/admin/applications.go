@@ -294,7 +294,7 @@ func (s *Service) registrationsOf(ctx context.Context, name string) (*registrati
 	r := &registrations{s: s, known: map[string]bool{}}
 	a, err := s.findApplication(ctx, name)
 	r.key = a.Key
-	if errors.Is(err, ErrNotFound) && (strings.HasPrefix(name, "app_") || identifier.IsClient(name)) {
+	if errors.Is(err, ErrNotFound) && identifier.IsClient(name) {
 		var keys map[string]string // none of its clients may be left
 		keys, err = s.Store.ApplicationKeys(ctx, []string{name})
 		r.key = keys[name]
@@ -302,12 +302,16 @@ func (s *Service) registrationsOf(ctx context.Context, name string) (*registrati
 	return r, err
 }
 
-// has reports for each id whether it is that of a registration, of the application, or of one that counts as it.
+// has reports for each client ID whether it is a registration of the application, or of an application that counts as
+// it. Anyone can send a client ID, so the key of a group of registrations does not count as one.
 func (r *registrations) has(ctx context.Context, ids []string) (map[string]bool, error) {
 	if len(r.known) > maxRegistrations {
 		r.known = map[string]bool{}
 	}
-	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { _, ok := r.known[id]; return ok })
+	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, ok := r.known[id]
+		return ok || strings.HasPrefix(id, storage.ApplicationPrefix)
+	})
 	if len(unknown) == 0 {
 		return r.known, nil
 	}
@@ -334,4 +338,15 @@ func (r *registrations) has(ctx context.Context, ids []string) (map[string]bool,
 		r.known[id] = id != "" && cmp.Or(as[sealed[id]], key) == r.key
 	}
 	return r.known, nil
+}
+
+// counts reports for each key of an application whether it counts as the application.
+func (r *registrations) counts(ctx context.Context, keys []string) (map[string]bool, error) {
+	slices.Sort(keys)
+	as, err := r.s.Store.ApplicationKeys(ctx, slices.Compact(keys))
+	out := make(map[string]bool, len(as))
+	for key, counted := range as {
+		out[key] = key != "" && counted == r.key
+	}
+	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -201,18 +202,22 @@ func (r *registrations) searchAudit(
 
 // audited reports for each entry whether it is of the application.
 func (r *registrations) audited(ctx context.Context, entries []storage.AuditEntry) ([]bool, error) {
-	ids := make([]string, 0, 2*len(entries))
-	for _, e := range entries {
+	clients, keys := make([]string, len(entries)), make([]string, len(entries))
+	for i, e := range entries {
 		entry, err := verify.ParseEntry(e.Leaf)
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, entry.Fields["client_id"], entry.Fields["application"])
+		clients[i], keys[i] = entry.Fields["client_id"], entry.Fields["application"]
 	}
-	known, err := r.has(ctx, ids)
+	known, err := r.has(ctx, clients)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := r.counts(ctx, slices.Clone(keys))
 	of := make([]bool, len(entries))
 	for i := range of {
-		of[i] = known[ids[2*i]] || known[ids[2*i+1]]
+		of[i] = known[clients[i]] || counts[keys[i]]
 	}
 	return of, err
 }

@@ -65,7 +65,8 @@ func TestListsByApplication(t *testing.T) {
 	if err := s.Store.DeleteClient(ctx, deleted.ID, s.Now()); err != nil {
 		t.Fatal(err)
 	}
-	ids := []string{approved.ID, namesake.ID, deleted.ID, sealed, "mcp_unknown"}
+	// A stranger can send the key of an application, or of one that is merged into it, as a client ID.
+	ids := []string{approved.ID, namesake.ID, deleted.ID, sealed, "mcp_unknown", key, namesake.Application()}
 	keep(t, s, func(ctx context.Context, w *auditlog.Writer) {
 		for _, id := range ids {
 			w.Add(ctx, audit.TokenIssued, []slog.Attr{slog.String("client_id", id)})

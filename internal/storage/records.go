@@ -77,6 +77,9 @@ func (c *Client) Material() Hash {
 // may do.
 func (c *Client) SelfRegistered() bool { return c.Source == SourceDynamic || c.Source == SourceManaged }
 
+// ApplicationPrefix begins the key of an application that groups registrations. No client has such an ID.
+const ApplicationPrefix = "app_"
+
 // Application returns the key of the application that the client belongs to, as users see it. That
 // is the client's id. Self-registered clients with the same name and redirect places share one key,
 // so a program that registers again stays the same application.
@@ -90,7 +93,7 @@ func (c *Client) Application() string {
 	}
 	slices.Sort(places)
 	digest := sha256.Sum256(appendList(appendList(nil, c.Name), slices.Compact(places)...))
-	return "app_" + base64.RawURLEncoding.EncodeToString(digest[:16])
+	return ApplicationPrefix + base64.RawURLEncoding.EncodeToString(digest[:16])
 }
 
 // appendList appends list in an unambiguous encoding.
