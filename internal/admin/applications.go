@@ -343,10 +343,14 @@ func (r *registrations) has(ctx context.Context, ids []string) (map[string]bool,
 // counts reports for each key of an application whether it counts as the application.
 func (r *registrations) counts(ctx context.Context, keys []string) (map[string]bool, error) {
 	slices.Sort(keys)
-	as, err := r.s.Store.ApplicationKeys(ctx, slices.Compact(keys))
+	keys = slices.DeleteFunc(slices.Compact(keys), func(key string) bool { return key == "" })
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	as, err := r.s.Store.ApplicationKeys(ctx, keys)
 	out := make(map[string]bool, len(as))
 	for key, counted := range as {
-		out[key] = key != "" && counted == r.key
+		out[key] = counted == r.key
 	}
 	return out, err
 }

@@ -166,12 +166,13 @@ func (s *Service) listAudit(ctx context.Context, in AuditWanted) (p Page[AuditEn
 // auditChunk is how many entries are read at once to look for those of an application.
 const auditChunk = 1000
 
-// searchAudit is storage.AuditLog.SearchAudit for the entries of the application.
+// searchAudit is storage.AuditLog.SearchAudit for the entries of the application. It reads at most storage.AuditReads
+// entries, also if q has conditions that few of them meet.
 func (r *registrations) searchAudit(
 	ctx context.Context, q storage.AuditSearch,
 ) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
 	limit := q.Limit
-	q.Limit = auditChunk
+	q.Limit, q.Reads = auditChunk, auditChunk
 	for read := 0; read < storage.AuditReads; read += auditChunk {
 		some, next, err := r.s.Store.SearchAudit(ctx, q)
 		if err != nil {
@@ -193,7 +194,7 @@ func (r *registrations) searchAudit(
 			}
 			found = append(found, e)
 		}
-		if q.After = next; next.At.IsZero() || len(some) < auditChunk { // the search has come to its own bound
+		if q.After = next; next.At.IsZero() {
 			break
 		}
 	}

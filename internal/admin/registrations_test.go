@@ -18,6 +18,66 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
+// counting counts the entries of the audit log that the searches of a store may have read.
+type counting struct {
+	storage.Store
+	reads int
+}
+
+func (c *counting) SearchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
+	if q.Reads == 0 {
+		q.Reads = storage.AuditReads
+	}
+	c.reads += q.Reads
+	return c.Store.SearchAudit(ctx, q)
+}
+
+// TestApplicationEntriesBounded: RU-18, OP-06: one request for the entries of an application reads a bounded number of
+// entries, also if few of them meet its other conditions, and the caller can continue.
+func TestApplicationEntriesBounded(t *testing.T) {
+	s := installed(t)
+	ctx, by := t.Context(), s.As(admin.Actor{Role: admin.Administrator})
+	if err := s.Store.PutClient(ctx, storage.Client{
+		ID: "mcp_notes", Name: "Notes", Source: storage.SourceDynamic, CreatedAt: s.Now(),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	add := func(w *auditlog.Writer, event, client string) {
+		w.Add(ctx, event, []slog.Attr{slog.String("user", "usr_1"), slog.String("client_id", client)})
+	}
+	keep(t, s, func(ctx context.Context, w *auditlog.Writer) { add(w, audit.TokenIssued, "mcp_notes") })
+	for range 25 { // of each thousand entries, some are of the event
+		keep(t, s, func(ctx context.Context, w *auditlog.Writer) {
+			for i := range 1000 {
+				event := audit.ToolCalled
+				if i%15 == 0 {
+					event = audit.TokenIssued
+				}
+				add(w, event, "mcp_other")
+			}
+		})
+	}
+	store := &counting{Store: s.Store}
+	s.Store = store
+	requests := 0
+	all, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.AuditEntry], error) {
+		requests++
+		store.reads = 0
+		got, err := admin.AuditList.Do(ctx, by, admin.AuditWanted{
+			Application: "Notes", Person: "usr_1", Event: audit.TokenIssued, Paging: p,
+		})
+		if store.reads > storage.AuditReads {
+			t.Errorf("OP-06: one request read %d entries", store.reads)
+		}
+		return got, err
+	})
+	if err != nil || len(all) != 1 || all[0].Index != 0 || requests < 2 {
+		t.Errorf("OP-06: got %v and %v after %d requests, want entry 0 after several", all, err, requests)
+	}
+}
+
 // TestListsByApplication: RU-18: the audit log and the attempts of an application are those of all of its
 // registrations: approved or not, deleted or merged.
 func TestListsByApplication(t *testing.T) {

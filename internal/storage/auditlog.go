@@ -19,7 +19,7 @@ type AuditLog interface {
 	// AuditEntries returns up to q.Limit entries that match q, by index.
 	AuditEntries(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
 	// SearchAudit returns up to q.Limit entries that match q, latest first, and the place to
-	// continue from, zero at the end. It reads at most AuditReads entries, so a page may have few
+	// continue from, zero at the end. It reads at most q.Reads entries, so a page may have few
 	// entries, or none, although another page follows.
 	SearchAudit(ctx context.Context, q AuditSearch) (found []AuditEntry, next AuditPlace, err error)
 	// AuditTiles returns up to limit tiles of a level, beginning with a number, by number.
@@ -95,6 +95,7 @@ type AuditSearch struct {
 	Until  time.Time  // exclusive
 	After  AuditPlace // the end of the previous page; zero: begin with the latest
 	Limit  int
+	Reads  int // the entries to read at most; 0, or more than AuditReads: AuditReads
 }
 
 // AuditPlace is the position of an entry in the order of a search.

@@ -223,7 +223,16 @@ func auditSearches(t *testing.T, e *env) {
 				t.Errorf("%+v: got %v, and %v to go on from, want index 5", q, found, next)
 			}
 			same(t, indexes(e.searched(t, q))[0], int64(4))
+			for _, reads := range []int{1, 1000} {
+				q.Reads, q.Limit = reads, 1000
+				_, next, err = e.s.SearchAudit(e.ctx, q)
+				check(t, err)
+				same(t, next.Index, storage.AuditReads+5-int64(reads))
+			}
 		}
+		found, next, err := e.s.SearchAudit(e.ctx, storage.AuditSearch{Event: "many", Limit: 5, Reads: 2})
+		check(t, err)
+		same(t, []int{len(found), int(next.Index)}, []int{2, storage.AuditReads + 3})
 		same(t, len(e.searched(t, storage.AuditSearch{Event: "many", Limit: 5000})), storage.AuditReads)
 		same(t, indexes(e.searched(t, storage.AuditSearch{Until: at(10), Limit: 9})), []int64{4, 3, 1, 2, 0})
 	})

@@ -104,6 +104,10 @@ type AuditSearch struct {
 
 // NewAuditSearch returns a search. mark returns the placeholder of the nth value.
 func NewAuditSearch(q storage.AuditSearch, mark func(n int) string) AuditSearch {
+	if q.Reads <= 0 || q.Reads > storage.AuditReads {
+		q.Reads = storage.AuditReads
+	}
+	q.Limit = min(q.Limit, q.Reads)
 	s := AuditSearch{q: q, mark: mark, order: "at DESC, idx DESC"}
 	if s.byIndex() {
 		s.order = "idx DESC"
@@ -165,7 +169,7 @@ func (s AuditSearch) Find() (string, []any) {
 	where := c.take()
 	if s.byIndex() {
 		walked := fmt.Sprintf("SELECT idx, at, event, person FROM audit_entries WHERE %s ORDER BY idx DESC LIMIT %d",
-			where, storage.AuditReads)
+			where, s.q.Reads)
 		s.rest(&c)
 		rest := c.take()
 		where = fmt.Sprintf("idx IN (SELECT idx FROM (%s) AS walked WHERE %s ORDER BY idx DESC LIMIT %s)", walked, rest,
@@ -181,7 +185,7 @@ func (s AuditSearch) Stopped() (string, []any) {
 	c := conditions{mark: s.mark}
 	s.walk(&c)
 	return fmt.Sprintf("SELECT at, idx FROM audit_entries WHERE %s ORDER BY %s LIMIT 1 OFFSET %d", c.take(), s.order,
-		storage.AuditReads-1), c.args
+		s.q.Reads-1), c.args
 }
 
 // Page limits the entries that Find found. If known is false, the caller gets the next place from
