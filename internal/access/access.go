@@ -78,7 +78,7 @@ func (r *Rules) Any(ctx context.Context) (bool, error) {
 
 // Permit returns the scopes of a resource that the rules permit an account. For administrators, it
 // also names the rules that withhold the others. If there are rules, a deleted account has no
-// permissions.
+// permissions. Providers are asked only if their answer can change what is permitted.
 func (r *Rules) Permit(
 	ctx context.Context, userID, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {
@@ -97,12 +97,24 @@ func (r *Rules) Permit(
 	case err != nil:
 		return nil, "", err
 	}
-	if err := r.join(ctx, about, &m); err != nil {
-		return nil, "", err
-	}
 	rules, holds := compile(about, m)
+	known := r.providers == nil
+	if !known && !settled(rules, holds, resource, scopes) {
+		if err := r.join(ctx, about, &m); err != nil {
+			return nil, "", err
+		}
+		known = true
+		rules, holds = compile(about, m)
+	}
 	left, by := scoperule.Permitted(rules, holds, resource, scopes)
-	return left, blame(about, holds, by), nil
+	return left, blame(about, holds, by, known), nil
+}
+
+// settled reports whether further groups of the person change nothing about any of the scopes.
+func settled(rules []scoperule.Rule, holds []bool, resource string, scopes oauth.Scopes) bool {
+	return !slices.ContainsFunc(scopes, func(scope string) bool {
+		return !scoperule.Settled(rules, holds, resource, scope)
+	})
 }
 
 // join adds the groups of the rules that the person is a member of by a provider group.
@@ -112,9 +124,6 @@ func (r *Rules) join(ctx context.Context, about []storage.AccessRule, m *storage
 		if rule.Group != "" && !slices.Contains(m.Groups, rule.Group) {
 			others = append(others, rule.Group)
 		}
-	}
-	if r.providers == nil || len(others) == 0 {
-		return nil
 	}
 	by, err := r.providers.ProviderGroups(ctx, m.UserID, others)
 	*m = Join(*m, by)
@@ -133,7 +142,8 @@ func Join(m storage.Membership, by []storage.ProviderGroup) storage.Membership {
 }
 
 // blame names the rules that withhold something: rules that hold for the person, or rules about groups without them.
-func blame(about []storage.AccessRule, holds []bool, by []int) string {
+// If known is false, the person may be in those groups by a provider group.
+func blame(about []storage.AccessRule, holds []bool, by []int, known bool) string {
 	var held, foreign []string
 	for _, i := range by {
 		if holds[i] {
@@ -153,7 +163,11 @@ func blame(about []storage.AccessRule, holds []bool, by []int) string {
 		out = append(out, word(held)+strings.Join(held, ", "))
 	}
 	if len(foreign) > 0 {
-		out = append(out, word(foreign)+strings.Join(foreign, ", ")+", of which the person is not a member")
+		foreigners := word(foreign) + strings.Join(foreign, ", ")
+		if known {
+			foreigners += ", of which the person is not a member"
+		}
+		out = append(out, foreigners)
 	}
 	return strings.Join(out, "; ")
 }

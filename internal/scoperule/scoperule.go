@@ -62,6 +62,24 @@ func Decide(rules []Rule, holds []bool, resource, scope string) (allowed bool, b
 	return allowed, by
 }
 
+// Settled reports whether Decide returns the same answer whichever further groups the user is in.
+func Settled(rules []Rule, holds []bool, resource, scope string) bool {
+	allowed, by := Decide(rules, holds, resource, scope)
+	if by != None && rules[by].Rank == Person {
+		return true
+	}
+	grouped := by != None && rules[by].Rank == Group
+	for i, r := range rules {
+		if holds[i] || r.Rank != Group || !r.governs(resource, scope) {
+			continue
+		}
+		if gives := r.gives(scope); gives != allowed && (gives || !grouped) {
+			return false
+		}
+	}
+	return true
+}
+
 // Permitted returns the scopes that the rules permit a user, and the indexes of the rules that
 // withhold the others, in order.
 func Permitted(

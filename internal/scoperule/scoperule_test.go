@@ -57,3 +57,44 @@ func TestWholeRules(t *testing.T) {
 		})
 	}
 }
+
+// TestSettled checks Settled against Decide with all sets of further groups (RU-19).
+func TestSettled(t *testing.T) {
+	const here = "https://mcp.example.com"
+	var kinds []Rule
+	for _, rank := range []Rank{Person, Group, Everyone} {
+		kinds = append(kinds, Rule{Resource: here, Rank: rank, Whole: true, Scopes: oauth.Scopes{"notes"}},
+			Rule{Resource: here, Rank: rank, Whole: true})
+	}
+	const n = 4 // rules, each of any kind
+	seen := map[bool]int{}
+	for set := range 6 * 6 * 6 * 6 {
+		var rules []Rule
+		for i, rest := 0, set; i < n; i, rest = i+1, rest/6 {
+			rules = append(rules, kinds[rest%6])
+		}
+		for mask := range 1 << n {
+			holds := make([]bool, n)
+			for i := range holds {
+				holds[i] = mask>>i&1 == 1
+			}
+			allowed, _ := Decide(rules, holds, here, "notes")
+			same := true
+			for more := range 1 << n {
+				with := slices.Clone(holds)
+				for i := range with {
+					with[i] = with[i] || rules[i].Rank == Group && more>>i&1 == 1
+				}
+				other, _ := Decide(rules, with, here, "notes")
+				same = same && other == allowed
+			}
+			if got := Settled(rules, holds, here, "notes"); got != same {
+				t.Fatalf("%+v, %v: settled: %v, want %v", rules, holds, got, same)
+			}
+			seen[same]++
+		}
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("got %v", seen)
+	}
+}
