@@ -63,8 +63,8 @@ type Applications interface {
 	// grants.
 	DeleteApplication(ctx context.Context, key string, now time.Time) error
 	// MergeApplications has the clients of one key, and of those that count as it, count as into from then on. A
-	// person who has paused one of them has then paused each of them at that resource, as PauseGrant does; each is
-	// resumed by itself.
+	// person who has paused one of them has then paused each of them at that resource, as PauseGrant does,
+	// also if the pause begins meanwhile.
 	// ErrExists when key or into counts as another one already, ErrMismatch when one of the two is held and the
 	// other is not, ErrBusy while grants of one of them are being cut.
 	MergeApplications(ctx context.Context, key, into string, now time.Time) error

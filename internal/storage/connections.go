@@ -36,17 +36,18 @@ type Connections interface {
 	// It returns ErrWider for a scope that none of the grants has, and ErrNotFound if the grant is
 	// not live. It returns ErrNothing, and changes nothing, if all grants would end.
 	NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error
-	// PauseGrant pauses the application of a grant until it is resumed, see Pauses. Its tokens are
-	// inactive. Its refresh tokens stay, and return ErrPaused. Its codes expire, and the consents
-	// to it are forgotten. Approve, ApproveDevice and GrantAssertion return ErrPaused for it, even
-	// after its grants and clients are gone.
+	// PauseGrant pauses the application of a grant, and those that are merged with it, at the grant's
+	// resource until it is resumed, see Pauses. A concurrent merge pauses what it adds. Its tokens are
+	// inactive. Its refresh tokens stay, and return ErrPaused. Its codes expire, and the consents to it
+	// are forgotten. Approve, ApproveDevice and GrantAssertion return ErrPaused for it, even after its
+	// grants and clients are gone.
 	//
 	// A program key is its own application without a second grant, so the pause is on its grant
 	// only. Pausing twice is not an error. It returns ErrNotFound if the grant is not live, and
 	// ErrFull, without a change, if the user has MaxPauses.
 	PauseGrant(ctx context.Context, userID, id string, now time.Time) error
-	// ResumeGrant ends a pause, including its entry in Pauses. It returns no error if the
-	// application is not paused, and ErrNotFound if the grant is not live.
+	// ResumeGrant ends a pause, including its entry in Pauses, for all that PauseGrant pauses. It
+	// returns no error if the application is not paused, and ErrNotFound if the grant is not live.
 	ResumeGrant(ctx context.Context, userID, id string, now time.Time) error
 }
 

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxPauses is the maximum number of paused applications of one user.
+// MaxPauses is the maximum number of paused applications of one user. Merged applications can exceed it.
 const MaxPauses = 256
 
 // Pause stops an application's access to a resource for one user. It outlives the paused grants and
@@ -34,15 +34,15 @@ func PauseID(userID, application, resource string) string {
 // application is disconnected (WithdrawGrant, WithdrawApplication), when StopEverything or a cut of the person's
 // grants takes it along, and with the account.
 type Pauses interface {
-	// Pauses returns all pauses of a user, newest first. There are at most MaxPauses.
+	// Pauses returns up to MaxPauses pauses of a user, newest first. Applications that are merged have one each.
 	Pauses(ctx context.Context, userID string) ([]Pause, error)
 	// PauseByID returns a pause, or ErrNotFound.
 	PauseByID(ctx context.Context, id string) (Pause, error)
 	// PauseOf returns the pause that applies to a client of a user at a resource: the pause of its
 	// application, or one that began with this client under another name. It returns ErrNotFound.
 	PauseOf(ctx context.Context, userID string, client *Client, resource string) (Pause, error)
-	// EndPause resumes a paused application like ResumeGrant, with or without a live grant. It
-	// returns ErrNotFound if the user has no such pause.
+	// EndPause resumes a paused application, and those that are merged with it, like ResumeGrant, with or without a
+	// live grant. It returns ErrNotFound if the user has no such pause.
 	EndPause(ctx context.Context, userID, id string, now time.Time) error
 	// GrantApplication returns the application of a grant. It returns ErrNotFound for an unknown
 	// grant and for a grant without a user.
@@ -52,5 +52,5 @@ type Pauses interface {
 // Application is the application of a grant, for the grant's user and resource.
 type Application struct {
 	Key         string // Client.Application
-	Connections int    // live grants that were redeemed
+	Connections int    // live grants that were redeemed, also of what is merged with it
 }

@@ -26,12 +26,29 @@ func (a *Page) pauses(
 	if err != nil {
 		return nil, "", refusal.Unavailable(err)
 	}
+	applications := make([]string, 0, len(all))
+	for _, p := range all {
+		applications = append(applications, p.Application)
+	}
+	keys, err := a.Store.ApplicationKeys(ctx, applications)
+	if err != nil {
+		return nil, "", refusal.Unavailable(err)
+	}
+	// Merged applications have one pause each, and end them together.
 	shown := map[string]bool{}
 	for _, c := range connected {
 		client := known[c.ClientID]
 		shown[storage.PauseID(userID, client.Application(), c.Connection.Resource)] = true
+		if !c.PausedAt.IsZero() {
+			shown[storage.PauseID(userID, c.Whole.Key, c.Connection.Resource)] = true
+		}
 	}
-	all = slices.DeleteFunc(all, func(p storage.Pause) bool { return shown[p.ID] })
+	all = slices.DeleteFunc(all, func(p storage.Pause) bool {
+		whole := storage.PauseID(userID, keys[p.Application], p.Resource)
+		skip := shown[p.ID] || shown[whole]
+		shown[whole] = true
+		return skip
+	})
 	if i := slices.IndexFunc(all, func(p storage.Pause) bool { return p.ID == after }); i+1 < len(all) {
 		all = all[i+1:]
 	}

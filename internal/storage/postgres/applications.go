@@ -41,6 +41,42 @@ func application(
 	return column.ApplicationOf(clientID, known), err
 }
 
+// familyOf returns the application of a grant, and those that are merged with it.
+func familyOf(ctx context.Context, q querier, g storage.Grant) ([]column.Application, error) {
+	known, err := knownOf(ctx, q, g.UserID, g.Resource, g.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	return family(ctx, q, column.ApplicationOf(g.ClientID, known), known)
+}
+
+// family returns an application and those that are merged with it.
+func family(
+	ctx context.Context, q querier, app column.Application, known []storage.Client,
+) ([]column.Application, error) {
+	others, err := each(ctx, q, pgx.RowTo[string], `SELECT counts_as FROM application_aliases WHERE application = $1
+		UNION SELECT application FROM application_aliases
+		WHERE counts_as IN (SELECT $1 UNION SELECT counts_as FROM application_aliases WHERE application = $1)`, app.Key)
+	return column.Family(app, others, known), err
+}
+
+// The row that makes merges wait for pauses of people, and pauses for merges.
+const (
+	putMerges   = "INSERT INTO settings (name, value) VALUES ('merges', '') ON CONFLICT (name) DO NOTHING"
+	shareMerges = "SELECT name FROM settings WHERE name = 'merges' FOR SHARE"
+	holdMerges  = "SELECT name FROM settings WHERE name = 'merges' FOR UPDATE"
+)
+
+// withoutMerges waits for a merge of applications. No other one begins until the transaction ends.
+func withoutMerges(ctx context.Context, q querier) error {
+	return all(ctx, q, statement{sql: putMerges}, statement{sql: shareMerges})
+}
+
+// beginMerge waits for pauses that begin or end. Later ones wait until the transaction ends, and see its result.
+func beginMerge(ctx context.Context, q querier) error {
+	return all(ctx, q, statement{sql: putMerges}, statement{sql: holdMerges})
+}
+
 // knownOf returns a client, and the self-registered ones that a user knows at a resource.
 func knownOf(ctx context.Context, q querier, userID, resource, clientID string) ([]storage.Client, error) {
 	return each(ctx, q, func(row pgx.CollectableRow) (storage.Client, error) {

@@ -136,34 +136,52 @@ func applicationOf(
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.txCommitted(ctx, "pause grant", func(ctx context.Context, q querier) error {
-		g, app, err := applicationOf(ctx, q, userID, id, now)
-		if err != nil {
-			return err
+		g, apps, err := unmergedOf(ctx, q, userID, id, now)
+		for i := 0; err == nil && i < len(apps); i++ {
+			err = storePause(ctx, q, g, apps[i], column.PauseLimit(i), now)
 		}
-		if err = storePause(ctx, q, g, app, now); err != nil {
-			return err
+		if err == nil {
+			apps, err = familyOf(ctx, q, g.Grant) // earlier approvals may have added clients
 		}
-		// Earlier approvals may have added clients.
-		if app, err = application(ctx, q, userID, g.Resource, g.ClientID); err != nil {
-			return err
+		for i := 0; err == nil && i < len(apps); i++ {
+			err = all(ctx, q, pauseGrants(userID, g.Resource, apps[i], now)...)
 		}
-		return all(ctx, q,
-			forgetApplication(userID, g.Resource, app),
-			expireCodes(userID, g.Resource, app, now),
-			statement{"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE " + ofConnected,
-				[]any{userID, column.Millis(now), g.Resource, app.Clients}},
-		)
+		return err
 	})
+}
+
+// pauseGrants pauses the grants of an application, and forgets what would give it another one.
+func pauseGrants(userID, resource string, app column.Application, now time.Time) []statement {
+	return []statement{
+		forgetApplication(userID, resource, app),
+		expireCodes(userID, resource, app, now),
+		{"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE " + ofConnected,
+			[]any{userID, column.Millis(now), resource, app.Clients}},
+	}
+}
+
+// unmergedOf returns a live grant of a user, and its application with those that are merged with it. No merge begins
+// until the transaction ends.
+func unmergedOf(
+	ctx context.Context, q querier, userID, id string, now time.Time,
+) (g storage.Connection, apps []column.Application, err error) {
+	if err = withoutMerges(ctx, q); err != nil {
+		return g, nil, err
+	}
+	if g, err = connection(ctx, q, userID, id, now); err == nil {
+		apps, err = familyOf(ctx, q, g.Grant)
+	}
+	return g, apps, err
 }
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.txCommitted(ctx, "resume grant", func(ctx context.Context, q querier) error {
-		g, app, err := applicationOf(ctx, q, userID, id, now)
+		g, apps, err := unmergedOf(ctx, q, userID, id, now)
 		if err != nil {
 			return err
 		}
-		return all(ctx, q, resume(userID, g.Resource, app, now)...)
+		return all(ctx, q, resume(userID, g.Resource, apps, now)...)
 	})
 }
 

@@ -276,7 +276,10 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 	if err := s.fileClients(ctx); err != nil {
 		return err
 	}
-	return s.tx(ctx, "merge applications", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "merge applications", func(ctx context.Context, q querier) error {
+		if err := beginMerge(ctx, q); err != nil {
+			return err
+		}
 		var merged, cut bool
 		var held int
 		err := one(ctx, q, []any{&merged, &held}, `SELECT EXISTS (SELECT 1 FROM application_aliases WHERE application IN ($1, $2)),

@@ -86,6 +86,9 @@ func (s *Store) PauseOf(
 // EndPause implements storage.Pauses.
 func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
 	return s.txCommitted(ctx, "end pause", func(ctx context.Context, q querier) error {
+		if err := withoutMerges(ctx, q); err != nil {
+			return err
+		}
 		var r column.PauseRow
 		err := one(ctx, q, r.Dest(), readPauses+"id = $1 AND user_id = $2 FOR UPDATE", id, userID)
 		if err != nil {
@@ -96,18 +99,22 @@ func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) 
 		if err != nil {
 			return err
 		}
-		app := column.ApplicationBy(p.Application, p.ClientID, known)
-		return all(ctx, q, resume(userID, p.Resource, app, now)...)
+		apps, err := family(ctx, q, column.ApplicationBy(p.Application, p.ClientID, known), known)
+		if err != nil {
+			return err
+		}
+		return all(ctx, q, resume(userID, p.Resource, apps, now)...)
 	})
 }
 
-// resume ends the pause of an application, and of each of its grants.
-func resume(userID, resource string, app column.Application, now time.Time) []statement {
-	return []statement{
-		endPause(userID, resource, app),
-		{"UPDATE grants AS g SET paused_at = NULL WHERE " + ofConnected,
-			[]any{userID, column.Millis(now), resource, app.Clients}},
+// resume ends the pauses of applications, and of each of their grants.
+func resume(userID, resource string, apps []column.Application, now time.Time) (out []statement) {
+	for _, app := range apps {
+		out = append(out, endPause(userID, resource, app),
+			statement{"UPDATE grants AS g SET paused_at = NULL WHERE " + ofConnected,
+				[]any{userID, column.Millis(now), resource, app.Clients}})
 	}
+	return out
 }
 
 // endPause deletes the pause of an application. A client that has changed its name is found by its
@@ -123,14 +130,16 @@ func endPauses(sel storage.Selection) statement {
 		AND paused_at IS NOT NULL`, []any{sel.UserID, sel.ClientID, sel.Resource}}
 }
 
-// storePause stores the pause of an application. A program key gets no second grant, and a machine
-// has no user.
-func storePause(ctx context.Context, q querier, g storage.Connection, app column.Application, now time.Time) error {
+// storePause stores the pause of an application, unless the person has limit pauses. A program key gets no second
+// grant, and a machine has no user.
+func storePause(
+	ctx context.Context, q querier, g storage.Connection, app column.Application, limit int, now time.Time,
+) error {
 	if g.ForProgram || g.UserID == "" {
 		return nil
 	}
 	return changed(storage.ErrFull)(
-		exec(ctx, q, putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
+		exec(ctx, q, putPause, append(column.PauseValues(g.Grant, app, now), limit)...))
 }
 
 // unitePauses pauses two applications, and what counts as them, for each person who has paused one of them.
@@ -144,20 +153,19 @@ func unitePauses(ctx context.Context, q querier, key, into string, now time.Time
 	if err != nil {
 		return err
 	}
-	for _, p := range column.MissingPauses(keys, paused) {
+	missing := column.MissingPauses(keys, paused)
+	for _, p := range missing {
+		if _, err := exec(ctx, q, putPause, append(column.StoredPause(p), math.MaxInt32)...); err != nil {
+			return err
+		}
+	}
+	for _, p := range missing { // after the pauses, which earlier approvals hold up
 		known, err := knownOf(ctx, q, p.UserID, p.Resource, "")
 		if err != nil {
 			return err
 		}
 		app := column.ApplicationBy(p.Application, p.ClientID, known)
-		err = all(ctx, q,
-			statement{putPause, append(column.StoredPause(p), math.MaxInt32)},
-			forgetApplication(p.UserID, p.Resource, app),
-			expireCodes(p.UserID, p.Resource, app, now),
-			statement{"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE " + ofConnected,
-				[]any{p.UserID, column.Millis(now), p.Resource, app.Clients}},
-		)
-		if err != nil {
+		if err := all(ctx, q, pauseGrants(p.UserID, p.Resource, app, now)...); err != nil {
 			return err
 		}
 	}
@@ -205,19 +213,23 @@ func (s *Store) GrantApplication(
 	ctx context.Context, grantID string, now time.Time,
 ) (out storage.Application, err error) {
 	err = s.do(ctx, "application of a grant", func(ctx context.Context, q querier) error {
-		var userID, clientID, resource string
-		err := one(ctx, q, []any{&userID, &clientID, &resource},
+		var g storage.Grant
+		err := one(ctx, q, []any{&g.UserID, &g.ClientID, &g.Resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = $1 AND user_id <> ''", grantID)
 		if err != nil {
 			return err
 		}
-		app, err := application(ctx, q, userID, resource, clientID)
+		app, err := application(ctx, q, g.UserID, g.Resource, g.ClientID)
+		if err != nil {
+			return err
+		}
+		apps, err := familyOf(ctx, q, g)
 		if err != nil {
 			return err
 		}
 		out.Key = app.Key
 		return one(ctx, q, []any{&out.Connections}, "SELECT count(*) FROM grants g WHERE "+ofConnected,
-			userID, column.Millis(now), resource, app.Clients)
+			g.UserID, column.Millis(now), g.Resource, column.ClientsOf(apps))
 	})
 	return out, err
 }

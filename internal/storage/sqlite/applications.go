@@ -36,6 +36,25 @@ func application(c *conn, userID, resource, clientID string) (column.Application
 	return column.ApplicationOf(clientID, known), err
 }
 
+// familyOf returns the application of a grant, and those that are merged with it.
+func familyOf(c *conn, g storage.Grant) ([]column.Application, error) {
+	known, err := knownOf(c, g.UserID, g.Resource, g.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	return family(c, column.ApplicationOf(g.ClientID, known), known)
+}
+
+// family returns an application and those that are merged with it.
+func family(c *conn, app column.Application, known []storage.Client) ([]column.Application, error) {
+	others, err := each(c, func(row scanner) (key string, err error) {
+		err = row.Scan(&key)
+		return key, err
+	}, `SELECT counts_as FROM application_aliases WHERE application = ?1 UNION SELECT application FROM application_aliases
+		WHERE counts_as IN (SELECT ?1 UNION SELECT counts_as FROM application_aliases WHERE application = ?1)`, app.Key)
+	return column.Family(app, others, known), err
+}
+
 // knownOf returns a client, and the self-registered ones that a user knows at a resource.
 func knownOf(c *conn, userID, resource, clientID string) ([]storage.Client, error) {
 	return each(c, scanKnown, knownClients, userID, resource, clientID)

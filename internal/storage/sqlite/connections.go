@@ -113,28 +113,45 @@ func applicationOf(
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.write(ctx, "pause grant", func(c *conn) error {
-		g, app, err := applicationOf(c, userID, id, now)
+		g, err := connection(c, userID, id, now)
 		if err != nil {
 			return err
 		}
-		return all(
-			func() error { return storePause(c, g, app, now) },
-			forgetApplication(c, userID, g.Resource, app),
-			expireCodes(c, userID, g.Resource, app, now),
-			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
-				userID, column.Millis(now), g.Resource, column.List(app.Clients)),
-		)
+		apps, err := familyOf(c, g.Grant)
+		for i := 0; err == nil && i < len(apps); i++ {
+			err = all(
+				func() error { return storePause(c, g, apps[i], column.PauseLimit(i), now) },
+				pauseGrants(c, userID, g.Resource, apps[i], now),
+			)
+		}
+		return err
 	})
+}
+
+// pauseGrants pauses the grants of an application, and forgets what would give it another one.
+func pauseGrants(c *conn, userID, resource string, app column.Application, now time.Time) func() error {
+	return func() error {
+		return all(
+			forgetApplication(c, userID, resource, app),
+			expireCodes(c, userID, resource, app, now),
+			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
+				userID, column.Millis(now), resource, column.List(app.Clients)),
+		)
+	}
 }
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.write(ctx, "resume grant", func(c *conn) error {
-		g, app, err := applicationOf(c, userID, id, now)
+		g, err := connection(c, userID, id, now)
 		if err != nil {
 			return err
 		}
-		return resume(c, userID, g.Resource, app, now)
+		apps, err := familyOf(c, g.Grant)
+		if err != nil {
+			return err
+		}
+		return resume(c, userID, g.Resource, apps, now)
 	})
 }
 

@@ -82,17 +82,27 @@ func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) 
 		if err != nil {
 			return err
 		}
-		return resume(c, userID, p.Resource, column.ApplicationBy(p.Application, p.ClientID, known), now)
+		apps, err := family(c, column.ApplicationBy(p.Application, p.ClientID, known), known)
+		if err != nil {
+			return err
+		}
+		return resume(c, userID, p.Resource, apps, now)
 	})
 }
 
-// resume ends the pause of an application, and of each of its grants.
-func resume(c *conn, userID, resource string, app column.Application, now time.Time) error {
-	return all(
-		endPause(c, userID, resource, app),
-		run(c, "UPDATE grants AS g SET paused_at = NULL WHERE "+ofConnected,
-			userID, column.Millis(now), resource, column.List(app.Clients)),
-	)
+// resume ends the pauses of applications, and of each of their grants.
+func resume(c *conn, userID, resource string, apps []column.Application, now time.Time) error {
+	for _, app := range apps {
+		err := all(
+			endPause(c, userID, resource, app),
+			run(c, "UPDATE grants AS g SET paused_at = NULL WHERE "+ofConnected,
+				userID, column.Millis(now), resource, column.List(app.Clients)),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // endPause deletes the pause of an application. A client that has changed its name is found by its
@@ -109,14 +119,14 @@ func endPauses(c *conn, sel storage.Selection) func() error {
 		sel.UserID, sel.ClientID, sel.Resource)
 }
 
-// storePause stores the pause of an application. A program key gets no second grant, and a machine
-// has no user.
-func storePause(c *conn, g storage.Connection, app column.Application, now time.Time) error {
+// storePause stores the pause of an application, unless the person has limit pauses. A program key gets no second
+// grant, and a machine has no user.
+func storePause(c *conn, g storage.Connection, app column.Application, limit int, now time.Time) error {
 	if g.ForProgram || g.UserID == "" {
 		return nil
 	}
 	return changed(storage.ErrFull)(
-		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
+		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), limit)...))
 }
 
 // unitePauses pauses two applications, and what counts as them, for each person who has paused one of them.
@@ -140,10 +150,7 @@ func unitePauses(c *conn, key, into string, now time.Time) error {
 		app := column.ApplicationBy(p.Application, p.ClientID, known)
 		err = all(
 			run(c, putPause, append(column.StoredPause(p), math.MaxInt32)...),
-			forgetApplication(c, p.UserID, p.Resource, app),
-			expireCodes(c, p.UserID, p.Resource, app, now),
-			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
-				p.UserID, column.Millis(now), p.Resource, column.List(app.Clients)),
+			pauseGrants(c, p.UserID, p.Resource, app, now),
 		)
 		if err != nil {
 			return err
@@ -177,19 +184,23 @@ func (s *Store) GrantApplication(
 	ctx context.Context, grantID string, now time.Time,
 ) (out storage.Application, err error) {
 	err = s.read(ctx, "application of a grant", func(c *conn) error {
-		var userID, clientID, resource string
-		err := c.one([]any{&userID, &clientID, &resource},
+		var g storage.Grant
+		err := c.one([]any{&g.UserID, &g.ClientID, &g.Resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = ? AND user_id <> ''", grantID)
 		if err != nil {
 			return err
 		}
-		app, err := application(c, userID, resource, clientID)
+		app, err := application(c, g.UserID, g.Resource, g.ClientID)
+		if err != nil {
+			return err
+		}
+		apps, err := familyOf(c, g)
 		if err != nil {
 			return err
 		}
 		out.Key = app.Key
 		return c.one([]any{&out.Connections}, "SELECT count(*) FROM grants g WHERE "+ofConnected,
-			userID, column.Millis(now), resource, column.List(app.Clients))
+			g.UserID, column.Millis(now), g.Resource, column.List(column.ClientsOf(apps)))
 	})
 	return out, err
 }

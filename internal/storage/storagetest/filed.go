@@ -167,7 +167,7 @@ func mergedApplications(t *testing.T, e *env) {
 }
 
 // mergedPauses: RU-18, EN-02: a person who has paused one of two applications has paused both once they are merged, and
-// nobody else has. Each is resumed by itself, and a split changes nothing.
+// nobody else has. They are paused and resumed together, and a split changes nothing.
 func mergedPauses(t *testing.T, e *env) {
 	a, b, namesake, _ := e.installations(t)
 	p := e.person(t)
@@ -209,14 +209,72 @@ func mergedPauses(t *testing.T, e *env) {
 	paused(nil, a, b, namesake) // of other people
 
 	check(t, e.s.ResumeGrant(e.ctx, p.ID, here.Grant.ID, e.now))
-	paused(nil, here, again)
-	paused(storage.ErrPaused, there)
-	check(t, e.s.SplitApplication(e.ctx, other, e.now))
-	paused(nil, here, again)
-	paused(storage.ErrPaused, there)
+	paused(nil, here, again, there)
+	check(t, e.s.PauseGrant(e.ctx, p.ID, again.Grant.ID, e.now))
+	paused(storage.ErrPaused, here, again, there)
+	paused(nil, a, b, namesake)
+	app, err := e.s.GrantApplication(e.ctx, there.Grant.ID, e.now)
+	check(t, err)
+	same(t, app, storage.Application{Key: other, Connections: 3})
 	pauses, err := e.s.Pauses(e.ctx, p.ID)
 	check(t, err)
-	same(t, len(pauses), 1)
-	check(t, e.s.EndPause(e.ctx, p.ID, pauses[0].ID, e.now))
+	same(t, len(pauses), 2)
+	check(t, e.s.EndPause(e.ctx, p.ID, storage.PauseID(p.ID, other, there.Grant.Resource), e.now))
 	paused(nil, here, again, there)
+	check(t, e.s.PauseGrant(e.ctx, p.ID, there.Grant.ID, e.now))
+	check(t, e.s.SplitApplication(e.ctx, other, e.now))
+	paused(storage.ErrPaused, here, again, there)
+	check(t, e.s.ResumeGrant(e.ctx, p.ID, here.Grant.ID, e.now))
+	paused(nil, here, again)
+	paused(storage.ErrPaused, there)
+}
+
+// raceMergedPause: RU-18, EN-02: a person pauses one of two applications while an administrator merges them. Both are
+// paused then. A resume while they are merged leaves neither or both.
+func raceMergedPause(t *testing.T, e *env) {
+	for range 10 {
+		_, _, namesake, _ := e.installations(t)
+		p := e.person(t)
+		var own [2]storage.Approval
+		for i, cl := range []storage.Client{e.client(), *namesake.Client} {
+			if cl.ID = secrets.ID("mcp_"); i == 0 {
+				cl.Name = secrets.ID("Program ")
+			}
+			own[i] = e.approval(p)
+			own[i].Client, own[i].Grant.ClientID = &cl, cl.ID
+			check(t, e.s.Approve(e.ctx, own[i]))
+			e.redeem(t, e.redemption(own[i]))
+		}
+		key, other := own[0].Client.Application(), own[1].Client.Application()
+		both := func(want bool) {
+			t.Helper()
+			e.wantLive(t, own[0], want)
+			e.wantLive(t, own[1], want)
+		}
+		var c tally
+		compete(func(i int) {
+			switch i {
+			case 0:
+				c.add(e.s.MergeApplications(e.ctx, key, other, e.now))
+			case 1:
+				c.add(e.s.PauseGrant(e.ctx, p.ID, own[0].Grant.ID, e.now))
+			}
+		})
+		both(false)
+		check(t, e.s.SplitApplication(e.ctx, key, e.now))
+		compete(func(i int) {
+			switch i {
+			case 0:
+				c.add(e.s.MergeApplications(e.ctx, other, key, e.now))
+			case 1:
+				c.add(e.s.ResumeGrant(e.ctx, p.ID, own[1].Grant.ID, e.now))
+			}
+		})
+		both(e.state(t, own[0]).Active)
+		check(t, e.s.ResumeGrant(e.ctx, p.ID, own[0].Grant.ID, e.now))
+		both(true)
+		for _, err := range c.odd {
+			t.Error(err)
+		}
+	}
 }

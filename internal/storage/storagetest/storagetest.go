@@ -191,6 +191,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"PE-10 narrowings and refreshes", raceNarrow},
 		{"PE-09 a pause and refreshes", racePause},
 		{"EN-02 a pause, and every way to a grant", raceLastingPause},
+		{"RU-18 a pause, and a merge of its application", raceMergedPause},
 		{"PE-10 stop everything, and changes of the ways in", raceChangeStop},
 		{"PE-10 stop everything, approvals, redemptions and refreshes", raceStop},
 		{"one sign-in ends in many browsers", raceEndSignIns},

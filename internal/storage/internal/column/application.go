@@ -1,6 +1,9 @@
 package column
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -60,6 +63,28 @@ func ApplicationBy(key, clientID string, known []storage.Client) Application {
 		}
 	}
 	return out
+}
+
+// Family returns an application and those with other keys that are merged with it, by key.
+func Family(app Application, others []string, known []storage.Client) []Application {
+	out := []Application{app}
+	for _, key := range others {
+		if key != app.Key {
+			other := ApplicationBy(key, key, known)
+			other.Name = app.Name
+			out = append(out, other)
+		}
+	}
+	slices.SortFunc(out, func(a, b Application) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// ClientsOf returns the clients of all applications.
+func ClientsOf(all []Application) (ids []string) {
+	for _, app := range all {
+		ids = append(ids, app.Clients...)
+	}
+	return ids
 }
 
 // Narrowing is the result of reducing the scopes of an application's grants.

@@ -1,6 +1,7 @@
 package column
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -31,12 +32,25 @@ func (r *PauseRow) Pause() storage.Pause {
 	return r.p
 }
 
-// PauseValues returns the values of a new pause of an application, in the order of PauseRead.
+// PauseValues returns the values of a new pause of an application, in the order of PauseRead. If the client of the
+// grant is not the application's, no client began the pause, and the key is in its place.
 func PauseValues(g storage.Grant, app Application, now time.Time) []any {
-	return []any{
-		storage.PauseID(g.UserID, app.Key, g.Resource), g.UserID, app.Key, g.Resource, g.ClientID, app.Name,
-		Millis(now),
+	began := g.ClientID
+	if !slices.Contains(app.Clients, began) {
+		began = app.Key
 	}
+	return []any{
+		storage.PauseID(g.UserID, app.Key, g.Resource), g.UserID, app.Key, g.Resource, began, app.Name, Millis(now),
+	}
+}
+
+// PauseLimit returns how many pauses a person may have when the ith of the pauses of merged applications is stored.
+// There must be room for the first.
+func PauseLimit(i int) int {
+	if i > 0 {
+		return math.MaxInt32
+	}
+	return storage.MaxPauses
 }
 
 // StoredPause are the values of a pause in the order of PauseRead.
