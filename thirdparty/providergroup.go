@@ -60,11 +60,15 @@ func (s session) groups() []string { return claimed.List(s.Profile.Claims, group
 type confirming func(context.Context, *connector, storage.Upstream) (storage.Upstream, error)
 
 // latest returns the newest session of each account that a person has at a provider, brought up to date unless confirm
-// is nil. If the newest does not stand, it returns the one before.
+// is nil. If the newest does not stand, it returns the one before, unless the provider is not asked again about that.
 func (d *Delegation) latest(
 	ctx context.Context, c *connector, userID string, confirm confirming,
 ) (out []session, err error) {
 	if err := d.settle(ctx); err != nil {
+		return nil, err
+	}
+	stale, err := d.superseded(ctx, c, userID)
+	if err != nil {
 		return nil, err
 	}
 	for over := map[string]bool{}; ; {
@@ -72,13 +76,32 @@ func (d *Delegation) latest(
 		if err != nil {
 			return nil, fmt.Errorf("thirdparty: sessions of a person: %w", err)
 		}
-		all = slices.DeleteFunc(all, func(u storage.Upstream) bool { return over[u.ID] })
+		all = slices.DeleteFunc(all, func(u storage.Upstream) bool { return over[u.ID] || stale(u) })
 		out, ended, err := d.openAll(ctx, c, all, confirm)
 		if ended == "" {
 			return out, err
 		}
 		over[ended] = true
 	}
+}
+
+// superseded returns which sessions hold an answer that a later sign-in with the same account has replaced. Elsewhere
+// than at a detached connector, the provider is asked again instead.
+func (d *Delegation) superseded(
+	ctx context.Context, c *connector, userID string,
+) (func(storage.Upstream) bool, error) {
+	if !c.Detached {
+		return func(storage.Upstream) bool { return false }, nil
+	}
+	accounts, err := d.Identities(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	return func(u storage.Upstream) bool {
+		return !slices.ContainsFunc(accounts, func(i storage.Identity) bool {
+			return i.Connector == u.Connector && i.Subject == u.Subject && !u.CreatedAt.Before(i.LastUsedAt)
+		})
+	}, nil
 }
 
 // openAll opens sessions, or returns the id of one that does not stand.

@@ -74,6 +74,23 @@ func TestProviderGroups(t *testing.T) {
 		r.signIn("")
 		r.wantGroups(a.User.ID)
 	})
+	t.Run("the newest sign-in decides there also when its session has ended", func(t *testing.T) {
+		r := start(t, detached)
+		a, _ := r.signIn("")
+		r.Advance(time.Hour)
+		putOut(r)
+		b, _ := r.signIn("")
+		_, err := r.store.EndUpstreams(t.Context(), storage.UpstreamKey{ID: b.Upstream}, "revoked", r.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.wantGroups(a.User.ID)
+		r.Advance(time.Hour)
+		r.up.SetPeople(withGroups(fakeidp.Alice, "engineering"))
+		r.wantGroups(a.User.ID)
+		r.signIn("")
+		r.wantGroups(a.User.ID, "staff")
+	})
 	t.Run("an ended session leaves the decision to the one before", func(t *testing.T) {
 		r := start(t, alone)
 		a, _ := r.signIn("")
