@@ -105,11 +105,11 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 		}
 	}
 	known := map[string]storage.Client{}
-	page, err := a.applications(ctx, visit.User.ID, known)
+	var page []Connection
+	v.Connections, v.Next.Connections, page, err = a.page(ctx, visit.User.ID, from.Connections, known)
 	if err != nil {
 		return nil, err
 	}
-	v.Connections, v.Next.Connections = whole(after(page, from.Connections), PageSize)
 	if err = a.describe(ctx, v.Connections, known); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@ package account
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -26,17 +28,52 @@ type row struct {
 	paused                       bool
 }
 
-// readSize is the number of connections per storage call.
-const readSize = 200
+// readSize is the number of connections per storage call, and readMost how many are read for one page. A person with
+// more of them can find one application on two pages, with a part of its connections on each.
+const (
+	readSize = 200
+	readMost = 2 * readSize
+)
 
-// applications are the connections of a person, one for each row. Those of one application follow each other; the
-// application with the newest one is the first. known are the clients that were read for it.
-func (a *Page) applications(
-	ctx context.Context, userID string, known map[string]storage.Client,
-) ([]Connection, error) {
-	all, err := a.rows(ctx, userID, known)
+// page returns one page of a person's connections, which begins after a place, the place after which the next one
+// begins, or "", and all connections that were read for it. A place is the ID of a grant. If that is not among the
+// newest readMost, the ID before which reading begins comes first, with a dot.
+func (a *Page) page(
+	ctx context.Context, userID, from string, known map[string]storage.Client,
+) (page []Connection, next string, all []Connection, err error) {
+	before, id, ok := strings.Cut(from, ".")
+	if !ok {
+		before, id = "", from
+	}
+	all, rest, err := a.applications(ctx, userID, before, readMost, known)
 	if err != nil {
-		return nil, err
+		return nil, "", nil, err
+	}
+	page, next = whole(after(all, id), PageSize)
+	switch {
+	case next == "" && rest != "":
+		more, err := a.Store.Connections(ctx, userID, rest, a.Now(), 1)
+		if err != nil {
+			return nil, "", nil, refusal.Unavailable(err)
+		}
+		if len(more) > 0 {
+			next = rest + "."
+		}
+	case next != "" && before != "":
+		next = before + "." + next
+	}
+	return page, next, all, nil
+}
+
+// applications returns up to limit connections of a person with an ID less than before ("": any), one for each row, and
+// the ID after which more follow, or "". Those of one application follow each other; the application with the newest
+// one is the first. known are the clients that were read for it.
+func (a *Page) applications(
+	ctx context.Context, userID, before string, limit int, known map[string]storage.Client,
+) ([]Connection, string, error) {
+	all, rest, err := a.rows(ctx, userID, before, limit, known)
+	if err != nil {
+		return nil, "", err
 	}
 	clients := make([]string, 0, len(all))
 	for _, c := range all {
@@ -44,9 +81,9 @@ func (a *Page) applications(
 	}
 	keys, err := a.Store.ApplicationKeys(ctx, clients)
 	if err != nil {
-		return nil, refusal.Unavailable(err)
+		return nil, "", refusal.Unavailable(err)
 	}
-	return together(all, keys), nil
+	return together(all, keys), rest, nil
 }
 
 // together puts the connections of each application together, and says what all of them are.
@@ -92,7 +129,7 @@ func whole(all []Connection, n int) (page []Connection, next string) {
 
 // wholeOf is all of the application of a connection, or a key for a program.
 func (a *Page) wholeOf(ctx context.Context, userID string, of storage.Connection) (Whole, error) {
-	all, err := a.applications(ctx, userID, map[string]storage.Client{})
+	all, _, err := a.applications(ctx, userID, "", math.MaxInt, map[string]storage.Client{})
 	if err != nil {
 		return Whole{}, err
 	}
@@ -104,20 +141,21 @@ func (a *Page) wholeOf(ctx context.Context, userID string, of storage.Connection
 	return Whole{Key: of.ClientID, Connections: 1, Servers: 1}, nil
 }
 
-// rows are the connections of a person, one for each row, the newest first.
+// rows returns up to limit connections of a person with an ID less than before, one for each row, newest first, and the
+// ID after which more follow, or "".
 func (a *Page) rows(
-	ctx context.Context, userID string, known map[string]storage.Client,
-) (out []Connection, err error) {
+	ctx context.Context, userID, before string, limit int, known map[string]storage.Client,
+) (out []Connection, rest string, err error) {
 	at := map[row]int{}
-	for before := ""; ; {
+	for read := 0; read < limit; read += readSize {
 		page, err := a.Store.Connections(ctx, userID, before, a.Now(), readSize)
 		if err != nil {
-			return nil, refusal.Unavailable(err)
+			return nil, "", refusal.Unavailable(err)
 		}
 		for _, c := range page {
 			client, err := a.knownClient(ctx, c.ClientID, known)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			r := row{c.Resource, client.Application(), c.TrustID, !c.PausedAt.IsZero()}
 			if i, ok := at[r]; ok {
@@ -128,10 +166,11 @@ func (a *Page) rows(
 			out = append(out, Connection{Connection: c, Grants: []string{c.ID}})
 		}
 		if len(page) < readSize {
-			return out, nil
+			return out, "", nil
 		}
 		before = page[len(page)-1].ID
 	}
+	return out, before, nil
 }
 
 // join adds an older connection of the same application.
@@ -148,7 +187,7 @@ func (c *Connection) join(older storage.Connection) {
 
 // grantsOf returns the ids of all grants in the row of a grant.
 func (a *Page) grantsOf(ctx context.Context, userID, grantID string) ([]string, error) {
-	all, err := a.applications(ctx, userID, map[string]storage.Client{})
+	all, _, err := a.applications(ctx, userID, "", math.MaxInt, map[string]storage.Client{})
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,12 @@
 package account
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
@@ -49,5 +52,62 @@ func TestPagesOfApplications(t *testing.T) {
 	got := together(same, map[string]string{"one": "app", "two": "app"})
 	if !slices.ContainsFunc(got, func(c Connection) bool { return c.Whole.Connections == 3 && c.Whole.Key == "app" }) {
 		t.Errorf("RU-18: got %+v", got)
+	}
+}
+
+// many is a store of a person with that many connections, each to its own application.
+type many struct {
+	Store
+	n, read int
+}
+
+func (m *many) Connections(
+	_ context.Context, _, before string, _ time.Time, limit int,
+) (out []storage.Connection, _ error) {
+	for i := m.n - 1; i >= 0 && len(out) < limit; i-- {
+		id := fmt.Sprintf("grt_%05d", i)
+		if before == "" || id < before {
+			out = append(out, storage.Connection{Grant: storage.Grant{ID: id, ClientID: fmt.Sprint("mcp_", i)}})
+		}
+	}
+	m.read += len(out)
+	return out, nil
+}
+
+func (m *many) Client(_ context.Context, id string) (storage.Client, error) {
+	return storage.Client{ID: id}, nil
+}
+
+func (m *many) ApplicationKeys(_ context.Context, ids []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, id := range ids {
+		out[id] = id
+	}
+	return out, nil
+}
+
+// TestPagesOfManyConnections: PE-09: each page reads a bounded number of connections, and the pages have every
+// connection once.
+func TestPagesOfManyConnections(t *testing.T) {
+	for _, n := range []int{0, 1, PageSize, readMost - 1, readMost, readMost + 1, 2*readMost + 7} {
+		store := &many{n: n}
+		a := &Page{Store: store, Now: time.Now}
+		var got []string
+		for from := ""; ; {
+			store.read = 0
+			page, next, _, err := a.page(t.Context(), "usr_1", from, map[string]storage.Client{})
+			if err != nil || len(page) == 0 && n > 0 || len(page) > PageSize || store.read > readMost+1 {
+				t.Fatalf("PE-09: %d connections: after %q: %d, %v, after reading %d", n, from, len(page), err, store.read)
+			}
+			for _, c := range page {
+				got = append(got, c.ID)
+			}
+			if from = next; from == "" {
+				break
+			}
+		}
+		if len(got) != n || !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+			t.Errorf("PE-09: the pages have %d of %d connections", len(got), n)
+		}
 	}
 }
