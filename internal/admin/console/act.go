@@ -122,6 +122,10 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 		v.acceptance(status, verb, state, problem)
 		return
 	}
+	if s.Name == admin.ApplicationMerge.Spec().Name && state.Shown.Has("into") {
+		v.confirmMerge(status, verb, state, problem)
+		return
+	}
 	step, err := v.visitors.Seal(v.w, v.r, purposeAct, state)
 	if err != nil {
 		v.visitors.Fail(v.w, v.r, err)
@@ -178,6 +182,10 @@ func (v *view) act(verb admin.Verb) {
 	in, err := input(verb, posted)
 	if err != nil {
 		v.form(http.StatusBadRequest, verb, state, posted, err.Error())
+		return
+	}
+	if s.Name == admin.ApplicationMerge.Spec().Name && !state.Shown.Has("into") {
+		v.chosen(verb, state, posted)
 		return
 	}
 	if !s.Changes() {

@@ -135,6 +135,7 @@ var fits = map[string]func(v *view, thing []member) bool{
 	"resource accept":      has("offered_digest"),
 	"resource set":         is("from", "store"),
 	"resource remove":      is("from", "store"),
+	"application split":    has("counts_as"),
 	"proposal accept":      is("state", string(storage.ProposalOpen)),
 	"proposal decline":     is("state", string(storage.ProposalOpen)),
 }

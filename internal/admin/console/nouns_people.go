@@ -126,7 +126,7 @@ var applications = noun{
 	lead: "The programs that people have connected, each with all of its registrations. An unverified name is what the " +
 		"program calls itself: two programs of one name are told apart by where they send people back to.",
 	columns: []string{"name", "verified", "places", "people", "grants", "registrations", "last_used_at", "state"},
-	hide:    []string{"name"},
+	hide:    []string{"name", "merged"},
 	shapes: map[string]shape{
 		"name":  clientName,
 		"state": stateBadge(map[string]string{"active": "good", "paused": "warn", "blocked": "bad"}),
@@ -138,7 +138,7 @@ var applications = noun{
 			columns: []string{"name", "source", "redirect_uris", "last_used_at", "created_at"},
 		},
 	},
-	rows: []string{"application pause", "application revoke", "application block"},
+	rows: []string{"application merge", "application pause", "application revoke", "application block"},
 	empty: pages.ConsoleHint{
 		Text: "There is none yet. An application is here when a person has approved it.",
 	},

@@ -61,6 +61,8 @@ func (v *view) screen(out any, p *pages.Console) bool {
 	switch out := out.(type) {
 	case admin.AttemptDetails:
 		v.attempt(out, p)
+	case admin.ApplicationDetails:
+		v.merged(out, p)
 	case admin.ClientDetails:
 		v.client(out, p)
 	case admin.AuditEntry:
