@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/web"
+	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 // mergePart is an application that was merged into another one.
@@ -18,7 +18,7 @@ type mergePart struct {
 }
 
 // merged shows an application with those that were merged into it, each with a way to split it off.
-func (v *view) merged(d admin.ApplicationDetails, p *web.Console) {
+func (v *view) merged(d admin.ApplicationDetails, p *pages.Console) {
 	of := url.Values{"id": {d.ID}}
 	if len(d.Merged) > 0 {
 		t := table{
@@ -90,12 +90,12 @@ func (v *view) confirmMerge(status int, verb admin.Verb, state actState, problem
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
-	v.page(status, n.name, web.Console{
+	v.page(status, n.name, pages.Console{
 		Title: actName(name) + ": " + named(a.Name, a.ID), Trail: v.trail(n, state.Subject), Problem: problem,
-		Parts: []web.ConsolePart{
+		Parts: []pages.ConsolePart{
 			v.table(table{title: "The two", noun: n.name, columns: append([]string{"id"}, n.columns...)},
 				valueOf([]admin.Application{a.Application, into.Application}), nil),
-			web.ConsoleForm{
+			pages.ConsoleForm{
 				Lead: "This makes one application of " + counts(a.Application) + ", and " + counts(into.Application) +
 					". Both then count as " + named(into.Name, into.ID) + ". A person who has paused one of them has then paused " +
 					"both.",
