@@ -328,7 +328,7 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 		return storage.Client{}, errors.New("the client_id in it is not its URL")
 	}
 	for _, secret := range []string{"client_secret", "client_secret_expires_at"} {
-		if _, ok := members[secret]; ok {
+		if members.Get(secret) != nil {
 			return storage.Client{}, errors.New("it has a client secret")
 		}
 	}

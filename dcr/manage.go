@@ -163,7 +163,7 @@ func checkReplacement(body []byte, c storage.Client) error {
 	for _, name := range []string{
 		"registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
 	} {
-		if _, ok := members[name]; ok {
+		if members.Get(name) != nil {
 			return oauth.NewError(oauth.InvalidRequest, "The member "+name+" cannot be set.")
 		}
 	}

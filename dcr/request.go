@@ -1,12 +1,12 @@
 package dcr
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -78,43 +78,26 @@ func parseRequest(body []byte) (request, error) {
 	return m, nil
 }
 
-// parseObject splits a JSON object into its members. Names are case-sensitive and must be unique.
-func parseObject(body []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(body) {
+// parseObject splits a JSON object into its members. Names are case-sensitive, and names that differ
+// only in case are duplicates.
+func parseObject(body []byte) (strictjson.Members, error) {
+	members, err := strictjson.Object(body, strictjson.Limits{})
+	switch duplicate := (*strictjson.DuplicateError)(nil); {
+	case err == nil:
+		return members, nil
+	case !utf8.Valid(body):
 		return nil, badMetadata("The request body is not UTF-8.")
+	case errors.As(err, &duplicate):
+		return nil, badMetadata("The request body has a member twice.")
+	case errors.Is(err, strictjson.ErrLarge):
+		return nil, badMetadata("The JSON of the request body is nested too deeply.")
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, badMetadata("The request body must be a JSON object.")
-	}
-	members := map[string]json.RawMessage{}
-	for d.More() {
-		key, err := d.Token()
-		name, ok := key.(string)
-		if err != nil || !ok {
-			return nil, badMetadata("The request body is not valid JSON.")
-		}
-		if _, twice := members[name]; twice {
-			return nil, badMetadata("The request body has a member twice.")
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, badMetadata("The request body is not valid JSON.")
-		}
-		members[name] = value
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, badMetadata("The request body is not valid JSON.")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, badMetadata("The request body has text after the JSON object.")
-	}
-	return members, nil
+	return nil, badMetadata("The request body must be one JSON object.")
 }
 
 // reader decodes typed members of an object and keeps the first error.
 type reader struct {
-	members map[string]json.RawMessage
+	members strictjson.Members
 	err     error
 }
 
@@ -156,16 +139,16 @@ func (r *reader) object(name string, limit int) []byte {
 	switch {
 	case o == nil:
 		return nil
-	case len(r.members[name]) > limit:
+	case len(r.members.Get(name)) > limit:
 		r.fail(fmt.Sprintf("The member %s is longer than %d bytes.", name, limit))
 		return nil
 	}
-	return r.members[name]
+	return r.members.Get(name)
 }
 
 func (r *reader) decode(name string, into any, want string) {
-	raw, ok := r.members[name]
-	if !ok {
+	raw := r.members.Get(name)
+	if raw == nil {
 		return
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

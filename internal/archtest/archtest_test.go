@@ -208,6 +208,17 @@ var rules = []struct {
 		source("internal/testkit/a/a.go", "package a\nimport \"time\"\nfunc a() { time.Sleep(1) }"),
 		source("internal/testkit/wait/wait.go", "package wait"),
 	}}, 3},
+	{"JSON is read strictly in one package", oneStrictReader, module{files: []file{
+		source("dcr/a.go", `package dcr
+			import "encoding/json"
+			func a(d *json.Decoder) { d.Token(); d.More(); d.DisallowUnknownFields() }`),
+		source("dcr/b.go", "package dcr\nimport j \"encoding/json\"\nvar a, err = j.NewDecoder(nil).Token()"),
+		source("dcr/c.go", "package dcr\nimport \"encoding/json\"\nvar a = json.NewDecoder(nil).Decode(nil)"),
+		source("dcr/d.go", "package dcr\nimport \"encoding/json\"\nvar a, b = json.Valid, source.Token()"),
+		source("dcr/e_test.go", "package dcr\nimport \"encoding/json\"\nvar a, err = json.NewDecoder(nil).Token()"),
+		source("internal/strictjson/a.go",
+			"package strictjson\nimport \"encoding/json\"\nvar a, err = json.NewDecoder(nil).Token()"),
+	}}, 4},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"),
 		source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),

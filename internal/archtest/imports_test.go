@@ -21,7 +21,7 @@ var mayImport = map[string][]string{
 	"internal/audit":             {"internal/storage", "internal/secrets"},
 	// verifies the audit log, and needs nothing from the server
 	"audit/verify":                {},
-	"internal/secevent":           {"internal/audit", "internal/bounded"},
+	"internal/secevent":           {"internal/audit", "internal/bounded", "internal/strictjson"},
 	"internal/policy":             {"oauth", "internal/storage"},
 	"authserver/internal/session": {"oauth", "internal/storage", "internal"},
 	"internal/delegation":         {"oauth", "internal/storage"},
@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/migration", "internal",
 	},
 	"internal/storage/storagetest":     {"oauth", "internal/storage", "internal"},
-	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier"},
+	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier", "internal/strictjson"},
 	"internal/storage/timed":           {"oauth", "internal/storage"},
 
 	"internal/attempt": {
@@ -73,7 +73,7 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/clearance": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/secrets", "internal/ways",
-		"authserver/internal/entry", "authserver/internal/refusal",
+		"authserver/internal/entry", "authserver/internal/refusal", "internal/strictjson",
 	},
 	"authserver/internal/device": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/allowance", "internal/bounded",
@@ -104,19 +104,19 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/shell":   {"oauth", "internal/storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt"},
-	"dcr": {
-		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal",
-	},
+	"dcr":                         {"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal"},
 	"thirdparty": {
 		"oauth", "internal/storage", "internal/delegation", "internal/attempt", "internal/audit",
 		"internal/secevent", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
 	},
-	"thirdparty/internal/provider": {"oauth", "internal/claim", "internal/foreign", "internal/span"},
-	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition", "internal/scoperule"},
+	"thirdparty/internal/provider": {
+		"oauth", "internal/claim", "internal/foreign", "internal/span", "internal/strictjson",
+	},
+	"thirdparty/internal/rules": {"oauth", "internal/claim", "internal/condition", "internal/scoperule"},
 
 	"internal/trust": {
 		"oauth", "internal/storage", "internal/bounded", "internal/claim", "internal/condition", "internal/foreign",
-		"internal/network", "internal/safehttp", "internal/secrets", "internal/secevent",
+		"internal/network", "internal/safehttp", "internal/secrets", "internal/secevent", "internal/strictjson",
 	},
 
 	"mcpresource": {
@@ -134,14 +134,15 @@ var mayImport = map[string][]string{
 		"internal/assembly", "internal/config", "internal/metrics", "internal/secrets",
 	},
 
-	"mcpresource/internal/message": {},
+	"mcpresource/internal/message": {"internal/strictjson"},
 	"mcpresource/internal/logged":  {},
 	"mcpresource/internal/broker": {
 		"oauth", "internal/bounded", "mcpresource/internal/issuer", "mcpresource/internal/token",
 	},
 	"mcpresource/internal/clearance": {"oauth", "mcpresource/internal/issuer", "mcpresource/internal/token"},
 	"mcpresource/internal/limits": {
-		"internal/bounded", "mcpresource/internal/logged", "mcpresource/internal/rules", "mcpresource/internal/token",
+		"internal/bounded", "mcpresource/internal/logged", "mcpresource/internal/rules",
+		"mcpresource/internal/token",
 	},
 	"mcpresource/internal/report": {
 		"oauth", "internal/reference", "mcpresource/internal/issuer", "mcpresource/internal/logged",
@@ -157,7 +158,9 @@ var mayImport = map[string][]string{
 	"mcpresource/internal/tasktable":  {"mcpresource"},
 	"mcpresource/postgres":            {"mcpresource", "mcpresource/internal/tasktable"},
 	"mcpresource/sqlite":              {"mcpresource", "mcpresource/internal/tasktable"},
-	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp", "internal/stopping"},
+	"mcpresource/gosdk": {
+		"oauth", "metadata", "mcpresource", "internal/mcp", "internal/stopping", "internal/strictjson",
+	},
 
 	"internal": {
 		"oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
@@ -198,11 +201,11 @@ var mayImport = map[string][]string{
 	},
 	"internal/admin/api": {
 		"oauth", "internal/storage", "metadata", "mcpresource", "internal/admin", "internal/label",
-		"internal/secrets",
+		"internal/secrets", "internal/strictjson",
 	},
 	"internal/admin/adminmcp": {
 		"internal/attempt", "oauth", "internal/storage", "mcpresource", "mcpresource/gosdk", "internal/admin",
-		"internal/admin/api", "internal/label",
+		"internal/admin/api", "internal/label", "internal/strictjson",
 	},
 	"internal/admin/console": {
 		"internal/attempt", "oauth", "internal/storage", "internal/admin", "internal/label", "internal/secrets",
@@ -243,6 +246,7 @@ var mayImport = map[string][]string{
 	"internal/scoperule":  {"oauth"},
 	"internal/access":     {"oauth", "internal/storage", "internal/policy", "internal/recent", "internal/scoperule"},
 	"internal/demoserver": {"oauth", "internal/storage", "mcpresource", "mcpresource/gosdk"},
+	"internal/strictjson": {},
 }
 
 // programs are run and not imported.
@@ -391,7 +395,8 @@ var (
 	// leaves lists the internal packages without heavy dependencies.
 	leaves = []string{
 		modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors",
-		modulePath + "/internal/reference", modulePath + "/internal/stopping", proofs, documents,
+		modulePath + "/internal/reference", modulePath + "/internal/stopping",
+		modulePath + "/internal/strictjson", proofs, documents,
 	}
 	// proofs and documents are the leaves that need go-jose, which mcpresource links anyway.
 	proofs    = modulePath + "/internal/dpop"

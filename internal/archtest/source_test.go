@@ -46,6 +46,41 @@ func noInit(m module) (bad []string) {
 	return bad
 }
 
+// oneStrictReader checks that only package strictjson reads JSON by tokens or refuses unknown members.
+// A second reader would have another rule for repeated names.
+func oneStrictReader(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || f.dir() == "internal/strictjson" {
+			continue
+		}
+		local, decodes := importedAs(f.syntax, "encoding/json"), false
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "Decoder" || s.Sel.Name == "NewDecoder") {
+				x, ok := s.X.(*ast.Ident)
+				decodes = decodes || ok && slices.Contains(local, x.Name)
+			}
+			return true
+		})
+		for _, s := range selections(f.syntax) {
+			if decodes && slices.Contains([]string{"Token", "More", "DisallowUnknownFields"}, s) {
+				bad = append(bad, fmt.Sprintf("%s calls %s of a json.Decoder: use internal/strictjson", f.path, s))
+			}
+		}
+	}
+	return bad
+}
+
+// selections returns the names after all dots in a file.
+func selections(f *ast.File) (names []string) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			names = append(names, s.Sel.Name)
+		}
+		return true
+	})
+	return names
+}
+
 // unitOfDurations refuses slog.Duration, because its JSON is a number of nanoseconds without a
 // unit.
 func unitOfDurations(m module) (bad []string) {

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -35,7 +37,7 @@ func (e *taskError) Error() string { return e.Message }
 type asked struct {
 	id     json.RawMessage
 	method string
-	params map[string]json.RawMessage
+	params strictjson.Members
 }
 
 // judgeTasks refuses requests about tasks of other callers as if the tasks did not exist (RS-132,
@@ -61,7 +63,7 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 				x.call = m.id
 			}
 			var name string
-			_ = json.Unmarshal(m.params["name"], &name) // without a name it is not a call
+			_ = json.Unmarshal(m.params.Get("name"), &name) // without a name it is not a call
 			x.tools = append(x.tools, name)
 		case m.method == "subscriptions/listen", strings.HasPrefix(m.method, "tasks/") && m.method != "tasks/list":
 			for _, id := range m.tasks() {
@@ -79,19 +81,19 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 // tasks returns the task ids in a request. An unreadable id becomes "", which no caller owns.
 func (m asked) tasks() (ids []string) {
 	if m.method == "subscriptions/listen" {
-		notifications, err := object(m.params["notifications"])
-		for name, raw := range notifications {
-			if fold(name) == fold("taskIds") && err == nil {
-				err = json.Unmarshal(raw, &ids)
+		notifications, err := object(m.params.Get("notifications"))
+		for _, n := range notifications {
+			if strictjson.Same(n.Name, "taskIds") && err == nil {
+				err = json.Unmarshal(n.Value, &ids)
 			}
 		}
-		if err != nil && m.params["notifications"] != nil {
+		if err != nil && m.params.Get("notifications") != nil {
 			return []string{""}
 		}
 		return ids
 	}
 	var id string
-	if json.Unmarshal(m.params["taskId"], &id) != nil {
+	if json.Unmarshal(m.params.Get("taskId"), &id) != nil {
 		id = ""
 	}
 	return []string{id}
@@ -110,11 +112,11 @@ func requests(body []byte) (out []asked, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := asked{id: members["id"]}
-		if raw := members["method"]; raw != nil {
+		m := asked{id: members.Get("id")}
+		if raw := members.Get("method"); raw != nil {
 			err = json.Unmarshal(raw, &m.method)
 		}
-		if raw := members["params"]; raw != nil && raw[0] == '{' && err == nil {
+		if raw := members.Get("params"); raw != nil && raw[0] == '{' && err == nil {
 			m.params, err = object(raw)
 		}
 		if err != nil {
@@ -125,40 +127,17 @@ func requests(body []byte) (out []asked, err error) {
 	return out, nil
 }
 
-var errTwice = errors.New("two members with one name")
-
-// object decodes a JSON object. It refuses member names that differ only in case, because decoders
+// object splits a JSON object. It refuses member names that differ only in case, because decoders
 // disagree about them.
-func object(text []byte) (map[string]json.RawMessage, error) {
+func object(text []byte) (strictjson.Members, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	d, out, seen := json.NewDecoder(bytes.NewReader(text)), map[string]json.RawMessage{}, map[string]bool{}
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, errors.Join(err, errors.New("no object"))
+	if !utf8.Valid(text) || !json.Valid(text) {
+		return nil, strictjson.ErrSyntax
 	}
-	for d.More() {
-		t, err := d.Token()
-		name, _ := t.(string)
-		var value json.RawMessage
-		if err == nil {
-			err = d.Decode(&value)
-		}
-		if err != nil {
-			return nil, err
-		}
-		folded := fold(name)
-		if seen[folded] {
-			return nil, errTwice
-		}
-		seen[folded], out[name] = true, value
-	}
-	return out, nil
+	return strictjson.Split(text, strictjson.Folded)
 }
-
-// fold returns the same text for all names that a case-insensitive decoder considers equal. This
-// includes U+017F, which such decoders read as an s.
-func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // taskOwner returns the key of a caller's tasks, derived from user, application and grant.
 func taskOwner(p *mcpresource.Principal) string { return taskDigest("owner", p.Key(), p.GrantID()) }

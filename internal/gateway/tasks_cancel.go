@@ -101,10 +101,15 @@ func metaOf(out *http.Request) map[string]json.RawMessage {
 	if err != nil || len(all) != 1 {
 		return nil
 	}
-	meta, err := object(all[0].params["_meta"])
-	if err != nil {
+	members, err := object(all[0].params.Get("_meta"))
+	if err != nil || members == nil {
 		return nil
 	}
-	delete(meta, "progressToken") // it belongs to the call
+	meta := map[string]json.RawMessage{}
+	for _, m := range members {
+		if m.Name != "progressToken" { // it belongs to the call
+			meta[m.Name] = m.Value
+		}
+	}
 	return meta
 }

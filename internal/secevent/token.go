@@ -4,17 +4,18 @@
 package secevent
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 const (
@@ -183,14 +184,13 @@ func (t Token) ForgetAt() time.Time { return t.IssuedAt.Add(Window) }
 
 // object parses one JSON object and keeps numbers as text.
 func object(body []byte) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var out map[string]any
-	if err := d.Decode(&out); err != nil || out == nil {
+	v, err := strictjson.Value(body, strictjson.Limits{})
+	out, ok := v.(map[string]any)
+	switch duplicate := (*strictjson.DuplicateError)(nil); {
+	case errors.As(err, &duplicate):
+		return nil, refuse(InvalidRequest, "its payload has a member twice")
+	case err != nil || !ok:
 		return nil, refuse(InvalidRequest, "its payload is not a JSON object")
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, refuse(InvalidRequest, "its payload is more than a JSON object")
 	}
 	return out, nil
 }

@@ -112,6 +112,19 @@ func TestParse(t *testing.T) {
 	})
 }
 
+func TestParseDuplicate(t *testing.T) {
+	events := `"events":{"` + SessionRevoked + `":{"subject":{"format":"opaque","id":"x"}}}`
+	good := `{"iss":"a","jti":"b","iat":1,"aud":["c"],` + events
+	if _, err := Parse([]byte(good + `}`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, twice := range []string{`,"iss":"z"`, `,"I\u017fS":"z"`, `,"x":{"a":1,"a":2}`} {
+		if _, err := Parse([]byte(good + twice + `}`)); err == nil || !strings.Contains(err.Error(), "twice") {
+			t.Errorf("%s: got %v", twice, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(`{"iss":"a","jti":"b","iat":1,"aud":["c"],"events":{"` + SessionRevoked + `":{"subject":{"format":"opaque","id":"x"}}}}`)
 	f.Add(`{"iss":"a","jti":"b","iat":1e300,"aud":{},"events":{"x":{}},"sub_id":{"format":"complex","user":{"format":"complex"}}}`)

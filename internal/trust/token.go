@@ -1,16 +1,16 @@
 package trust
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // Limits of an assertion.
@@ -99,14 +99,17 @@ func segment(text string) (out object, err error) {
 	if err != nil || base64.RawURLEncoding.EncodeToString(b) != text {
 		return out, errSegments // line breaks or spare bits would give another digest and allow a second use
 	}
-	r := reader{in: json.NewDecoder(bytes.NewReader(b))}
-	r.in.UseNumber()
-	v, err := r.value(0)
-	if err != nil {
-		return out, err
-	}
-	if _, err := r.in.Token(); !errors.Is(err, io.EOF) {
+	v, err := strictjson.Value(b, strictjson.Limits{Depth: maxDepth, Values: maxMembers})
+	switch duplicate := (*strictjson.DuplicateError)(nil); {
+	case errors.As(err, &duplicate):
+		return out, errDuplicate
+	case errors.Is(err, strictjson.ErrLarge):
+		return out, errDeep
+	case err != nil:
 		return out, errJSON
+	}
+	if v, err = native(v); err != nil {
+		return out, err
 	}
 	values, ok := v.(map[string]any)
 	if !ok || json.Unmarshal(b, &out.raw) != nil {
@@ -116,71 +119,26 @@ func segment(text string) (out object, err error) {
 	return out, nil
 }
 
-// reader decodes JSON with limits. It refuses duplicate members, because parsers use different ones
-// (RFC 8725 §2.4, RFC 7519 §4).
-type reader struct {
-	in *json.Decoder
-	n  int
-}
-
-func (r *reader) value(depth int) (any, error) {
-	if r.n++; r.n > maxMembers || depth > maxDepth {
-		return nil, errDeep
-	}
-	t, err := r.in.Token()
-	if err != nil {
-		return nil, errJSON
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		if t == '{' {
-			return r.object(depth)
-		}
-		return r.list(depth)
+// native converts the numbers in a decoded value. Duplicate members were refused before, because
+// parsers use different ones (RFC 8725 §2.4, RFC 7519 §4).
+func native(v any) (_ any, err error) {
+	switch v := v.(type) {
 	case json.Number:
-		return number(t)
-	default:
-		return t, nil
-	}
-}
-
-func (r *reader) object(depth int) (map[string]any, error) {
-	out := map[string]any{}
-	for r.in.More() {
-		key, err := r.in.Token()
-		name, ok := key.(string)
-		if err != nil || !ok {
-			return nil, errJSON
+		return number(v)
+	case map[string]any:
+		for name := range v {
+			if v[name], err = native(v[name]); err != nil {
+				return nil, err
+			}
 		}
-		if _, twice := out[name]; twice {
-			return nil, errDuplicate
-		}
-		if out[name], err = r.value(depth + 1); err != nil {
-			return nil, err
+	case []any:
+		for i := range v {
+			if v[i], err = native(v[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
-	_, err := r.in.Token()
-	return out, jsonError(err)
-}
-
-func (r *reader) list(depth int) ([]any, error) {
-	out := []any{}
-	for r.in.More() {
-		v, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	_, err := r.in.Token()
-	return out, jsonError(err)
-}
-
-func jsonError(err error) error {
-	if err != nil {
-		return errJSON
-	}
-	return nil
+	return v, nil
 }
 
 // number returns an int if possible, so that IDs compare exactly.

@@ -274,6 +274,7 @@ func TestForm(t *testing.T) {
 		"no object":          r.company.signText(t, typeIDJAG, `[]`),
 		"a second document":  r.company.signText(t, typeIDJAG, `{} {}`),
 		"a member twice":     r.company.signText(t, typeIDJAG, `{"iss":"`+company+`","iss":"`+company+`"}`),
+		"one in two cases":   r.company.signText(t, typeIDJAG, `{"iss":"`+company+`","i\u017fs":"`+company+`"}`),
 		"an inner one twice": r.company.signText(t, typeIDJAG, `{"iss":"`+company+`","a":{"b":1,"b":1}}`),
 		"nested too deeply": r.company.signText(t, typeIDJAG,
 			`{"iss":"`+company+`","a":`+strings.Repeat("[", 20)+strings.Repeat("]", 20)+`}`),

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -60,47 +61,25 @@ func validate(schema *jsonschema.Resolved, raw json.RawMessage) error {
 	if arguments == nil { // null
 		arguments = map[string]any{}
 	}
-	var v any = arguments
-	if !unique(raw, v) {
-		return fmt.Errorf("a key occurs twice")
+	if len(raw) > 0 {
+		if err := unambiguous(raw); err != nil {
+			return err
+		}
 	}
+	var v any = arguments
 	if err := schema.ApplyDefaults(&v); err != nil {
 		return err
 	}
 	return schema.Validate(v)
 }
 
-// unique reports whether no object in raw has a repeated key. v is the decoded raw: without
-// repetition, both have the same number of keys. With a repeated key, the tool might see the first
-// value, or a mix of both.
-func unique(raw json.RawMessage, v any) bool {
-	colons, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case !quoted && c == ':':
-			colons++
-		}
-	}
-	return colons == keys(v)
-}
+// maxDepth is the maximum nesting of arguments. The guard permits no deeper messages.
+const maxDepth = 200
 
-func keys(v any) (n int) {
-	switch v := v.(type) {
-	case map[string]any:
-		n = len(v)
-		for _, member := range v {
-			n += keys(member)
-		}
-	case []any:
-		for _, element := range v {
-			n += keys(element)
-		}
-	}
-	return n
+// unambiguous returns an error for arguments in which an object has a repeated key. The tool might
+// see the first value, or a mix of both.
+func unambiguous(raw json.RawMessage) error {
+	return strictjson.Check(raw, strictjson.Limits{Depth: maxDepth, Names: strictjson.Exact})
 }
 
 // find returns the tool of a call. It requests the server's tool list, because the server has no

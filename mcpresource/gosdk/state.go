@@ -1,13 +1,13 @@
 package gosdk
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -71,10 +71,8 @@ func (x *exchange) operation() string {
 // canonical decodes arguments, so that a client may send them in another order. With a repeated key
 // it returns the raw text, because the tool may see more than the decoded value.
 func canonical(raw json.RawMessage) any {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // keeps large integers exact
-	var v any
-	if d.Decode(&v) != nil || !unique(raw, v) {
+	v, err := strictjson.Value(raw, strictjson.Limits{Depth: maxDepth, Names: strictjson.Exact})
+	if err != nil {
 		return string(raw)
 	}
 	return v

@@ -6,13 +6,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // Limits of arguments that can be shown. Larger arguments are refused and never shortened: a user
@@ -66,12 +64,15 @@ func ParseArguments(raw []byte) (Arguments, error) {
 	if len(raw) == 0 {
 		return Arguments{}, nil
 	}
-	if !utf8.Valid(raw) || !json.Valid(raw) || !paired(raw) {
-		return Arguments{}, ErrNotJSON
+	err := strictjson.Check(raw, strictjson.Limits{Depth: MaxDepth, Values: MaxValues})
+	switch {
+	case errors.Is(err, strictjson.ErrLarge):
+		return Arguments{}, ErrTooLarge
+	case err != nil:
+		return Arguments{}, errors.Join(ErrNotJSON, err)
 	}
-	p := parser{Decoder: json.NewDecoder(bytes.NewReader(raw))}
-	p.UseNumber()
-	v, err := p.value(1)
+	p := parser{}
+	v, err := p.value(bytes.TrimSpace(raw))
 	if err != nil {
 		return Arguments{}, err
 	}
@@ -81,119 +82,62 @@ func ParseArguments(raw []byte) (Arguments, error) {
 	return Arguments{true, v}, nil
 }
 
-// paired reports whether every escaped surrogate in valid JSON belongs to a pair: encoding/json
-// decodes all others to the same character. JSON contains backslashes only in strings.
-func paired(raw []byte) bool {
-	high := false // the previous escape was a high surrogate
-	for i := 0; i < len(raw); {
-		if raw[i] != '\\' {
-			if high {
-				return false
-			}
-			i++
-			continue
-		}
-		if raw[i+1] != 'u' {
-			if high {
-				return false
-			}
-			i += 2
-			continue
-		}
-		unit, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
-		low := unit >= 0xDC00 && unit < 0xE000
-		if err != nil || low != high {
-			return false
-		}
-		high = unit >= 0xD800 && unit < 0xDC00
-		i += 6
+// parser reads valid and unambiguous JSON, and counts line feeds.
+type parser struct{ lines int }
+
+// text returns a decoded string.
+func (p *parser) text(raw []byte) (string, error) {
+	text, ok := strictjson.Unquote(raw)
+	if !ok {
+		return "", ErrNotJSON
 	}
-	return !high
-}
-
-type parser struct {
-	*json.Decoder
-	values, lines int
-}
-
-// tooLong counts the line feeds of a text, and reports whether the limit is exceeded.
-func (p *parser) tooLong(text string) bool {
-	p.lines += strings.Count(text, "\n")
-	return p.lines > MaxLines
-}
-
-func (p *parser) value(depth int) (Value, error) {
-	token, err := p.Token()
-	if err != nil {
-		return Value{}, unexpected(err)
+	if p.lines += strings.Count(text, "\n"); p.lines > MaxLines {
+		return "", ErrTooLarge
 	}
-	switch t := token.(type) {
-	case json.Delim:
-		if depth > MaxDepth {
-			return Value{}, ErrTooLarge
-		}
-		return p.nested(t, depth)
-	case string:
-		if p.tooLong(t) {
-			return Value{}, ErrTooLarge
-		}
-		return Value{Kind: String, Text: t}, nil
-	case json.Number:
-		return Value{Kind: Literal, Text: t.String()}, nil
-	case bool:
-		return Value{Kind: Literal, Text: strconv.FormatBool(t)}, nil
-	}
-	return Value{Kind: Literal, Text: "null"}, nil
+	return text, nil
 }
 
-func (p *parser) nested(open json.Delim, depth int) (Value, error) {
+func (p *parser) value(raw []byte) (v Value, err error) {
+	switch raw[0] {
+	case '{':
+		return p.object(raw)
+	case '[':
+		return p.array(raw)
+	case '"':
+		text, err := p.text(raw)
+		return Value{Kind: String, Text: text}, err
+	}
+	return Value{Kind: Literal, Text: string(raw)}, nil
+}
+
+func (p *parser) object(raw []byte) (Value, error) {
+	v := Value{Kind: Object}
+	err := strictjson.Each(raw, func(key, value []byte) error {
+		name, err := p.text(key)
+		if err != nil {
+			return err
+		}
+		item, err := p.value(value)
+		v.Names, v.Items = append(v.Names, name), append(v.Items, item)
+		return err
+	})
+	return v, err
+}
+
+func (p *parser) array(raw []byte) (Value, error) {
+	var elements []json.RawMessage
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		return Value{}, ErrNotJSON
+	}
 	v := Value{Kind: Array}
-	if open == '{' {
-		v.Kind = Object
-	}
-	known := map[string]bool{}
-	for p.More() {
-		if p.values++; p.values > MaxValues {
-			return v, ErrTooLarge
-		}
-		if v.Kind == Object {
-			token, err := p.Token()
-			if err != nil {
-				return v, unexpected(err)
-			}
-			name, ok := token.(string)
-			folded := fold(name)
-			if !ok || known[folded] || name == "__proto__" {
-				return v, ErrNotJSON
-			}
-			if p.tooLong(name) {
-				return v, ErrTooLarge
-			}
-			known[folded] = true
-			v.Names = append(v.Names, name)
-		}
-		item, err := p.value(depth + 1)
+	for _, e := range elements {
+		item, err := p.value(e)
 		if err != nil {
 			return v, err
 		}
 		v.Items = append(v.Items, item)
 	}
-	_, err := p.Token() // the closing delimiter
-	return v, unexpected(err)
-}
-
-// fold returns the same text for all names that case-insensitive decoders such as encoding/json
-// treat as equal. Converting to upper case first covers U+017F and U+212A.
-func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
-
-func unexpected(err error) error {
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, io.EOF) {
-		return ErrNotJSON
-	}
-	return errors.Join(ErrNotJSON, err)
+	return v, nil
 }
 
 // Digest returns the digest of a call. The order of object members does not matter; everything else

@@ -1,7 +1,6 @@
 package adminmcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -118,9 +118,7 @@ func read(arguments json.RawMessage, in any) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(arguments))
-	d.DisallowUnknownFields()
-	if err := d.Decode(in); err != nil {
+	if err := strictjson.Decode(arguments, in, strictjson.Limits{}); err != nil {
 		return errors.Join(errArguments, err)
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 const (
@@ -45,9 +45,7 @@ func readBody(
 		return nil, refused
 	}
 	var misfit *json.UnmarshalTypeError
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields() // also in nested lists and objects
-	switch err := d.Decode(in); {
+	switch err := strictjson.Decode(body, in, strictjson.Limits{Bytes: maxBody}); { // also refuses unknown nested names
 	case errors.As(err, &misfit):
 		return nil, invalid("%s is of another type: see /api/v1%s", misfit.Field, descriptionPath)
 	case err != nil:
@@ -71,104 +69,77 @@ func isJSON(contentType string) bool {
 
 // unambiguous refuses a body that another JSON parser could read differently.
 func unambiguous(body []byte, known map[string]reflect.StructField) *problem {
-	switch {
-	case !utf8.Valid(body), !json.Valid(body):
+	err := strictjson.Check(body, strictjson.Limits{Bytes: maxBody, Depth: maxDepth})
+	switch duplicate := (*strictjson.DuplicateError)(nil); {
+	case errors.As(err, &duplicate):
+		return invalid("the field %q is there twice", duplicate.Name)
+	case errors.Is(err, strictjson.ErrLarge):
+		return invalid("the body has more than %d levels", maxDepth)
+	case err != nil:
 		return invalid("the body is not one JSON object in UTF-8")
 	case bytes.TrimLeft(body, " \t\r\n")[0] != '{':
 		return invalid("the body is not a JSON object")
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	return fitting(d, known, "", maxDepth)
-}
-
-// fitting reads an object of valid JSON. It permits only the known names, each once and in exact
-// case. It refuses null where the API description does not allow it.
-func fitting(d *json.Decoder, known map[string]reflect.StructField, at string, depth int) *problem {
-	if depth == 0 {
-		return tooDeep()
-	}
-	_, _ = d.Token() // valid JSON, here and below
-	return membersOf(d, func(name string) (reflect.Type, bool) {
+	return fitting(body, func(name string) (reflect.Type, bool) {
 		f, ok := known[name]
 		return f.Type, ok
-	}, at, depth)
+	}, "")
 }
 
-// membersOf reads the members of an object. of returns the type of a name (nil for any), and
+// fitting checks the members of an object. It permits only known names in exact case, and refuses
+// null where the API description does not allow it. of returns the type of a name (nil for any), and
 // whether it is known.
-func membersOf(d *json.Decoder, of func(string) (reflect.Type, bool), at string, depth int) *problem {
-	seen := map[string]bool{}
-	for d.More() {
-		token, _ := d.Token()
-		name, _ := token.(string)
-		t, ok := of(name)
-		switch folded := fold(name); {
-		case !ok:
-			return invalid("this operation has no field %q in its body", at+name)
-		case seen[folded]:
-			return invalid("the field %q is there twice", at+name)
-		default:
-			seen[folded] = true
+func fitting(object []byte, of func(string) (reflect.Type, bool), at string) *problem {
+	members, _ := strictjson.Split(object, strictjson.Folded) // was checked before
+	for _, m := range members {
+		t, ok := of(m.Name)
+		if !ok {
+			return invalid("this operation has no field %q in its body", at+m.Name)
 		}
-		if refused := distinct(d, t, at+name, depth-1); refused != nil {
+		if refused := typed(m.Value, t, at+m.Name); refused != nil {
 			return refused
 		}
 	}
-	_, _ = d.Token() // the end of the object
 	return nil
 }
 
-// fold maps all names that a case-insensitive parser treats as equal to one text. Folding through
-// upper case covers U+017F and U+212A, which encoding/json reads as "s" and "k".
-func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
-
-// distinct reads a value of valid JSON for a type, or for any type if t is nil. It leaves values of
-// the wrong kind to the decoder.
-func distinct(d *json.Decoder, t reflect.Type, at string, depth int) *problem {
+// typed checks a value for a type, or permits any value if t is nil. It leaves values of the wrong
+// kind to the decoder.
+func typed(value []byte, t reflect.Type, at string) *problem {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == rawType || t != nil && t.Kind() == reflect.Interface {
-		t = nil
-	}
-	token, _ := d.Token()
-	opens, ok := token.(json.Delim)
 	switch {
-	case token == nil && t != nil:
-		return invalid("%s must not be null: leave it out", at)
-	case !ok:
+	case t == nil || t == rawType || t.Kind() == reflect.Interface:
 		return nil
-	case depth == 0:
-		return tooDeep()
-	case opens == '{':
-		return membersOf(d, namesIn(t), at+".", depth)
+	case string(value) == "null":
+		return invalid("%s must not be null: leave it out", at)
+	case value[0] == '{':
+		return fitting(value, namesIn(t), at+".")
+	case value[0] != '[' || t.Kind() != reflect.Slice:
+		return nil
 	}
-	var item reflect.Type
-	if t != nil && t.Kind() == reflect.Slice {
-		item = t.Elem()
-	}
-	for d.More() {
-		if refused := distinct(d, item, at+"[]", depth-1); refused != nil {
+	var items []json.RawMessage
+	_ = json.Unmarshal(value, &items) // was checked before
+	for _, item := range items {
+		if refused := typed(item, t.Elem(), at+"[]"); refused != nil {
 			return refused
 		}
 	}
-	_, _ = d.Token() // the end of the list
 	return nil
 }
 
 // namesIn returns the names that an object of a type may have, with the types of their values.
 func namesIn(t reflect.Type) func(string) (reflect.Type, bool) {
 	switch {
-	case t != nil && t.Kind() == reflect.Struct && len(fieldsOf(t)) > 0:
+	case t.Kind() == reflect.Struct && len(fieldsOf(t)) > 0:
 		known := fieldsOf(t)
 		return func(name string) (reflect.Type, bool) {
 			f, ok := known[name]
 			return f.Type, ok
 		}
-	case t != nil && t.Kind() == reflect.Map:
+	case t.Kind() == reflect.Map:
 		return func(string) (reflect.Type, bool) { return t.Elem(), true }
 	}
 	return func(string) (reflect.Type, bool) { return nil, true }
 }
-
-func tooDeep() *problem { return invalid("the body has more than %d levels", maxDepth) }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // ShowsLinks reports whether a client's capabilities state that it can show links to the user:
@@ -28,7 +30,7 @@ func Member(object json.RawMessage, name string) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return all.get(name)
+	return all.Get(name)
 }
 
 // kept holds the parameters of a waiting call, for its requestState. It needs no protection,
@@ -66,7 +68,7 @@ func TakeAnswer(body []byte, question, prefix string) (action string, rest []byt
 		if err != nil {
 			return "", nil, err
 		}
-		if own := all.get(question); own != nil {
+		if own := all.Get(question); own != nil {
 			if action, err = actionOf(own); err != nil {
 				return "", nil, err
 			}
@@ -100,7 +102,7 @@ func actionOf(answer json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch action, _ := plainString(all.get("action")); action {
+	switch action, _ := plainString(all.Get("action")); action {
 	case "accept", "decline", "cancel":
 		return action, nil
 	}
@@ -119,7 +121,7 @@ func readKept(text string) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	return kept{all.get("s"), all.get("r")}, nil
+	return kept{all.Get("s"), all.Get("r")}, nil
 }
 
 // replace returns an object in valid JSON with new values for some members, at their positions. nil
@@ -136,26 +138,16 @@ func replace(b []byte, with map[string]json.RawMessage) []byte {
 	}
 	out.WriteByte('{')
 	seen := map[string]bool{}
-	w := walker{b, 0}
-	w.next()
-	for w.pos++; w.next() != '}'; {
-		if b[w.pos] == ',' {
-			w.pos++
-			w.next()
-		}
-		key := w.value()
-		w.next()
-		w.pos++ // the colon
-		w.next()
-		value := w.value()
-		name, _ := unquote(key)
+	_ = strictjson.Each(b, func(key, value []byte) error { // valid, and an object
+		name, _ := strictjson.Unquote(key)
 		if other, ok := with[name]; ok {
 			seen[name], value = true, other
 		}
 		if value != nil {
 			put(key, value)
 		}
-	}
+		return nil
+	})
 	for _, name := range []string{"inputResponses", "requestState"} {
 		if with[name] != nil && !seen[name] {
 			put([]byte(`"`+name+`"`), with[name])

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // ErrEmptyBatch means an empty array, for which JSON-RPC 2.0 §6 has a separate code (RS-119). All
@@ -101,14 +103,14 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	var m Message
-	if method := top.get("method"); method != nil { // without a method it is a response
+	if method := top.Get("method"); method != nil { // without a method it is a response
 		var ok bool
 		if m.Method, ok = plainString(method); !ok || m.Method == "" {
 			return nil, nil, errors.New("method is not a string")
 		}
 	}
 	var more []Message
-	switch p := top.get("params"); {
+	switch p := top.Get("params"); {
 	case len(p) > 0 && p[0] == '{':
 		if more, err = parseParams(&m, p); err != nil {
 			return nil, nil, err
@@ -117,7 +119,7 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 	case p != nil && string(p) != "null":
 		return nil, nil, errors.New("params is not an object")
 	}
-	m.ID = top.get("id")
+	m.ID = top.Get("id")
 	if err := m.complete(top); err != nil {
 		return nil, nil, err
 	}
@@ -128,11 +130,11 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 }
 
 // complete returns an error for a message that is neither a complete call nor a response.
-func (m Message) complete(top fields) error {
+func (m Message) complete(top strictjson.Members) error {
 	switch {
 	case (m.Method == "tools/call" || m.Method == "prompts/get") && m.Name == "":
 		return errors.New(m.Method + " without a name")
-	case m.Method == "" && top.get("result") == nil && top.get("error") == nil:
+	case m.Method == "" && top.Get("result") == nil && top.Get("error") == nil:
 		return errors.New("neither a request nor a response")
 	}
 	return nil
@@ -149,19 +151,19 @@ func parseParams(m *Message, b []byte) ([]Message, error) {
 		key = "uri"
 	}
 	var ok bool
-	if v := params.get(key); v != nil && m.Method != "" {
+	if v := params.Get(key); v != nil && m.Method != "" {
 		if m.Name, ok = plainString(v); !ok {
 			return nil, errors.New(key + " is not a string")
 		}
 	}
-	m.Arguments, m.Meta = params.get("arguments"), params.get("_meta")
-	if v := params.get("taskId"); v != nil && strings.HasPrefix(m.Method, "tasks/") {
+	m.Arguments, m.Meta = params.Get("arguments"), params.Get("_meta")
+	if v := params.Get("taskId"); v != nil && strings.HasPrefix(m.Method, "tasks/") {
 		if m.Task, ok = plainString(v); !ok {
 			return nil, errors.New("taskId is not a string")
 		}
 	}
 	if m.Method == "initialize" {
-		m.Capabilities = params.get("capabilities")
+		m.Capabilities = params.Get("capabilities")
 	}
 	return implied(m.Method, params)
 }

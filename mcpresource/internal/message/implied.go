@@ -3,6 +3,8 @@ package message
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // maxURIs is the maximum number of resources that one message may listen to.
@@ -10,14 +12,14 @@ const maxURIs = 1000
 
 // implied returns the messages that a message implies: completions reveal content of a prompt, and
 // listening to a resource subscribes to it.
-func implied(method string, params fields) ([]Message, error) {
+func implied(method string, params strictjson.Members) ([]Message, error) {
 	switch method {
 	case "completion/complete":
-		if ref := params.get("ref"); ref != nil {
+		if ref := params.Get("ref"); ref != nil {
 			return completed(ref)
 		}
 	case "subscriptions/listen":
-		if n := params.get("notifications"); n != nil {
+		if n := params.Get("notifications"); n != nil {
 			return listened(n)
 		}
 	}
@@ -32,7 +34,7 @@ func completed(b json.RawMessage) (messages []Message, err error) {
 		return nil, err
 	}
 	for _, to := range [][2]string{{"name", "prompts/get"}, {"uri", "resources/read"}} {
-		v := ref.get(to[0])
+		v := ref.Get(to[0])
 		if v == nil {
 			continue
 		}
@@ -47,7 +49,7 @@ func completed(b json.RawMessage) (messages []Message, err error) {
 
 func listened(b json.RawMessage) ([]Message, error) {
 	wanted, err := members(b, "resourceSubscriptions", "taskIds")
-	list := wanted.get("resourceSubscriptions")
+	list := wanted.Get("resourceSubscriptions")
 	if err != nil || list == nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func sameObject(t *testing.T, in []byte) {
 	}
 	got := map[string]string{}
 	for _, m := range members {
-		got[m.name] = string(m.value)
+		got[m.Name] = string(m.Value)
 	}
 	if err == nil && !maps.Equal(got, want) {
 		t.Errorf("%q: got %q, want %q", in, got, want)

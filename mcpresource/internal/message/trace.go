@@ -18,7 +18,7 @@ func TraceContext(meta json.RawMessage) (parent, state string) {
 		return "", ""
 	}
 	text := func(name string) string {
-		raw := all.get(name)
+		raw := all.Get(name)
 		if len(raw) > maxContext+2 {
 			return ""
 		}

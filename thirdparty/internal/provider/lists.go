@@ -1,16 +1,13 @@
 package provider
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // Limits of a list. Page numbers are counted here, because a link in the response could lead
@@ -30,14 +27,10 @@ func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(ma
 		if err != nil {
 			return err
 		}
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber()
-		var found []any
-		if err := d.Decode(&found); err != nil {
-			return fmt.Errorf("%w: not a list", ErrGarbage)
-		}
-		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: more than a list", ErrGarbage)
+		v, err := strictjson.Value(body, strictjson.Limits{Names: strictjson.Exact})
+		found, ok := v.([]any)
+		if err != nil || v != nil && !ok {
+			return fmt.Errorf("%w: not a list of one meaning", ErrGarbage)
 		}
 		for _, one := range found {
 			if m, ok := one.(map[string]any); ok {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // maxClaims limits the stored claims of a user, as JSON.
@@ -21,14 +22,10 @@ const maxClaims = 64 << 10
 // object parses a JSON object. Numbers keep their text form, because a float64 cannot distinguish
 // large identifiers.
 func object(body []byte) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var out map[string]any
-	if err := d.Decode(&out); err != nil || out == nil {
-		return nil, fmt.Errorf("%w: not a JSON object", ErrGarbage)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("%w: more than a JSON object", ErrGarbage)
+	v, err := strictjson.Value(body, strictjson.Limits{Names: strictjson.Exact})
+	out, ok := v.(map[string]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("%w: not a JSON object of one meaning", ErrGarbage)
 	}
 	return out, nil
 }

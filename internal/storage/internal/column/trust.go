@@ -2,12 +2,10 @@ package column
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
 // TrustColumns are the columns of trusted issuer entries, in the order of ReadTrust.
@@ -39,15 +37,8 @@ func ReadTrust(row interface{ Scan(dest ...any) error }) (e storage.TrustEntry, 
 		return e, err
 	}
 	e.Kind, e.CreatedAt, e.DisabledAt = storage.TrustKind(kind), Time(created), OptTime(disabled)
-	in := json.NewDecoder(strings.NewReader(rules))
-	in.DisallowUnknownFields()
-	if in.Decode(&e.TrustRules) != nil || more(in) {
+	if strictjson.Decode([]byte(rules), &e.TrustRules, strictjson.Limits{}) != nil {
 		e.TrustRules, e.Unreadable = storage.TrustRules{}, true
 	}
 	return e, nil
-}
-
-func more(in *json.Decoder) bool {
-	_, err := in.Token()
-	return !errors.Is(err, io.EOF)
 }
