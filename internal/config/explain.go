@@ -235,13 +235,15 @@ func (k *keyNames) walk(t reflect.Type, path string) {
 	}
 }
 
-// nearest returns the candidate that s probably means: the only one that extends s by words or that
-// s extends. Otherwise the smallest edit distance decides, up to a quarter of the length. It
-// returns "" for no or several matches.
+// nearest returns the candidate that s probably means: the only one that extends s, with or without
+// a plural s, by words or that s extends. Otherwise the smallest edit distance decides, up to a
+// quarter of the length. It returns "" for no or several matches.
 func nearest(s string, candidates []string) string {
 	var begun []string
+	singular := strings.TrimSuffix(s, "s")
 	for _, c := range candidates {
-		if strings.HasPrefix(c, s+"_") || strings.HasPrefix(s, c+"_") {
+		extends := strings.HasPrefix(c, s+"_") || strings.HasPrefix(c, singular+"_")
+		if extends || strings.HasPrefix(s, c+"_") {
 			begun = append(begun, c)
 		}
 	}

@@ -16,7 +16,7 @@ func TestHints(t *testing.T) {
 		"port: 1":                         `"port" (here are: issuer, `,
 		"access_ttl: 5m":                  `"access_ttl" here (did you mean tokens.access_ttl?)`,
 		"name: x":                         `"name" (here are: `, // in many groups
-		"clients: [{grants: [x]}]":        `"grants" (here are: id, `,
+		"clients: [{grants: [x]}]":        `"grants" (did you mean "grant_types"?)`,
 		"clients: [{redirect_url: [x]}]":  `"redirect_url" (did you mean "redirect_uris"?)`,
 		"resources: [{url: x}]":           `"url" (did you mean "uri"?)`,
 		"tokens: {access_token_ttl: 5m}":  `"access_token_ttl" (here are: `,
