@@ -75,7 +75,7 @@ func (c Config) validateSignIn() error {
 	}
 	all := []ways.Demand{"", ways.Off, ways.Optional, ways.Required, ways.Enrolled}
 	if p := c.policy(); !slices.Contains(all[:4], p.Everybody) || !slices.Contains(all, p.Admins) {
-		errs = append(errs, errors.New("a second factor is off, optional or required, or for administrators enrolled"))
+		errs = append(errs, errors.New("a second factor must be off, optional or required, or enrolled for administrators"))
 	}
 	return errors.Join(errs...)
 }

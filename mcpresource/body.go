@@ -105,7 +105,7 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	case errors.Is(err, message.ErrEmptyBatch):
 		return &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest,
-			text: "A batch has at least one message.", err: rules.Ambiguous(err),
+			text: "A batch must have at least one message.", err: rules.Ambiguous(err),
 		}
 	case err != nil:
 		return &refusal{

@@ -43,7 +43,7 @@ func TestBatchBound(t *testing.T) {
 		t.Errorf("one more: got %d %s", w.Code, w.Body)
 	}
 	if err := r.events[len(r.events)-1].Err; !errors.Is(err, ErrAmbiguousBody) ||
-		!strings.Contains(err.Error(), "up to 100 messages") {
+		!strings.Contains(err.Error(), "at most 100 messages") {
 		t.Errorf("one more: got %v", err)
 	}
 }

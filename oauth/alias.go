@@ -29,18 +29,18 @@ func CanonicalAlias(resource, alias string) (string, error) {
 	at := uri[len(origin):]
 	switch {
 	case origin != ResourceOrigin(of):
-		return "", fmt.Errorf("an alias is on the origin of its resource, %s", ResourceOrigin(of))
+		return "", fmt.Errorf("an alias must be on the origin of its resource, %s", ResourceOrigin(of))
 	case uri == of:
-		return "", errors.New("this is the resource itself, and no alias of it")
+		return "", errors.New("an alias must not be the resource itself")
 	case at == "":
-		return "", errors.New("an alias has a path")
+		return "", errors.New("an alias must have a path")
 	case !plainPath(at) || path.Clean(at) != at:
 		return "", errors.New(
-			"the path of an alias has letters, digits and - . _ ~ @ : alone, no query, and no empty segment")
+			"the path of an alias must have only letters, digits and - . _ ~ @ :, no query, and no empty segment")
 	case strings.HasPrefix(at+"/", "/.well-known/"):
-		return "", errors.New("an alias is not below /.well-known")
+		return "", errors.New("an alias must not be below /.well-known")
 	case at == pathOf(of):
-		return "", errors.New("an alias has another path than its resource")
+		return "", errors.New("an alias must have another path than its resource")
 	}
 	return uri, nil
 }
@@ -49,7 +49,7 @@ func CanonicalAlias(resource, alias string) (string, error) {
 // duplicates and for more than MaxAliases.
 func CanonicalAliases(resource string, aliases []string) (out []string, err error) {
 	if len(aliases) > MaxAliases {
-		return nil, fmt.Errorf("a resource has %d aliases at most", MaxAliases)
+		return nil, fmt.Errorf("a resource may have %d aliases at most", MaxAliases)
 	}
 	for _, alias := range aliases {
 		uri, err := CanonicalAlias(resource, alias)

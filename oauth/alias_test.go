@@ -20,7 +20,7 @@ func TestCanonicalAlias(t *testing.T) {
 		{"another port", mcp, "https://mcp.example.com:8443/mcp@work", "", "on the origin of its resource"},
 		{"another scheme", mcp, "http://mcp.example.com/mcp@work", "", "on the origin of its resource"},
 		{"the resource itself", mcp, mcp + "/", "", "the resource itself"},
-		{"the origin", mcp, "https://mcp.example.com/", "", "has a path"},
+		{"the origin", mcp, "https://mcp.example.com/", "", "must have a path"},
 		{"a fragment", mcp, mcp + "#work", "", "fragment"},
 		{"a query", mcp, mcp + "?work", "", "no query"},
 		{"the same path without the query of the resource", mcp + "?team=1", mcp, "", "another path than its resource"},
@@ -29,7 +29,7 @@ func TestCanonicalAlias(t *testing.T) {
 		{"an empty segment", mcp, mcp + "//work", "", "no empty segment"},
 		{"a pattern of the mux", mcp, mcp + "/{x}", "", "letters, digits"},
 		{"a document of ours", mcp, "https://mcp.example.com/.well-known/oauth-protected-resource/x", "",
-			"not below /.well-known"},
+			"must not be below /.well-known"},
 		{"too long", mcp, mcp + strings.Repeat("a", MaxResourceLength), "", "too long"},
 		{"no URL", mcp, "work", "", "absolute"},
 	} {

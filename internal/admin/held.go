@@ -115,7 +115,7 @@ func (s *Service) actsBy(ctx context.Context, p storage.Party) (storage.Client, 
 // proposer.
 func (s *Service) another(ctx context.Context, p storage.Proposal, a Actor) error {
 	if p.By.UserID != "" && p.By.UserID == a.UserID {
-		return fault(ErrForbidden, "you proposed this yourself: another administrator has to accept it")
+		return fault(ErrForbidden, "you proposed this yourself: another administrator must accept it")
 	}
 	proposers, err := s.persons(ctx, p.By)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 // more than the limit.
 func (in Searched) search(after string) (storage.Search, error) {
 	if len(in.Match) > maxMatch {
-		return storage.Search{}, fault(ErrInvalid, "match has at most %d bytes", maxMatch)
+		return storage.Search{}, fault(ErrInvalid, "match must have at most %d bytes", maxMatch)
 	}
 	return storage.Search{Text: in.Match, After: after, Limit: in.bounded() + 1, Scan: maxLooked}, nil
 }

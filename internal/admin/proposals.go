@@ -115,7 +115,7 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 		return err
 	}
 	if len(input) > maxProposed {
-		return fault(ErrInvalid, "the input of a proposal has at most 64 KiB")
+		return fault(ErrInvalid, "the input of a proposal must have at most 64 KiB")
 	}
 	thing, err := s.thing(ctx, v, reflect.ValueOf(in).Elem())
 	if err != nil {

@@ -158,7 +158,7 @@ func (c ResourceChange) apply(r *storage.Resource) error {
 // completeScopes refuses invalid scopes, and fills in missing values.
 func completeScopes(r *storage.Resource) error {
 	if len(r.Scopes) > maxScopes {
-		return fault(ErrInvalid, "a resource has %d scopes at most", maxScopes)
+		return fault(ErrInvalid, "a resource may have %d scopes at most", maxScopes)
 	}
 	if !slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Default || s.EveryCall }) {
 		r.Scopes[0].Default = true
@@ -173,7 +173,7 @@ func completeScopes(r *storage.Resource) error {
 		case names[s.Name]:
 			return fault(ErrInvalid, "the scope %q is listed twice", s.Name)
 		case len(s.Name) > maxResourceName || len(s.Description) > maxScopeText:
-			return fault(ErrInvalid, "a scope has a name of %d bytes at most, and a description of %d", maxResourceName,
+			return fault(ErrInvalid, "a scope may have a name of %d bytes at most, and a description of %d", maxResourceName,
 				maxScopeText)
 		}
 		if s.Description == "" {

@@ -125,7 +125,7 @@ func (s *Service) addTrust(ctx context.Context, in NewTrust) (TrustAdded, error)
 
 func (s *Service) testTrust(ctx context.Context, in AssertionText) (AssertionReport, error) {
 	if len(in.Assertion) > maxAssertion {
-		return AssertionReport{}, fault(ErrInvalid, "an assertion has %d bytes at most", maxAssertion)
+		return AssertionReport{}, fault(ErrInvalid, "an assertion may have %d bytes at most", maxAssertion)
 	}
 	us, err := s.KnownIssuer(ctx)
 	if err != nil {

@@ -99,7 +99,7 @@ func (in NewAudience) audience(now time.Time) (a storage.Audience, err error) {
 	case len(in.Resources) == 0 || len(in.Scopes) == 0 || len(in.Clients) == 0:
 		return a, fault(ErrInvalid, "say what may be asserted to whom: resources, scopes and clients, each one at least")
 	case len(in.Resources) > maxAudience || len(in.Scopes) > maxAudience || len(in.Clients) > maxAudience:
-		return a, fault(ErrInvalid, "there are %d resources, scopes and clients at most", maxAudience)
+		return a, fault(ErrInvalid, "there may be %d resources, scopes and clients at most", maxAudience)
 	case in.MaxAge < 0:
 		return a, fault(ErrInvalid, "the largest age of a sign-in is not negative")
 	}
@@ -119,7 +119,7 @@ func (in NewAudience) audience(now time.Time) (a storage.Audience, err error) {
 		same := func(other storage.AudienceClient) bool { return other.ID == c.ID }
 		switch {
 		case c.ID == "" || c.There == "":
-			return a, fault(ErrInvalid, "a client has an id here and one at the audience")
+			return a, fault(ErrInvalid, "a client must have an id here and one at the audience")
 		case slices.ContainsFunc(in.Clients[:i], same):
 			return a, fault(ErrInvalid, "the client %s is there twice", c.ID)
 		}

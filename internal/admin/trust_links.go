@@ -54,7 +54,7 @@ func (s *Service) peopleEntry(ctx context.Context, id string) (storage.TrustEntr
 	case err != nil:
 		return e, fault(ErrConflict, "%s is not used: %v", e.ID, err)
 	case full.Kind != storage.TrustEnterprise:
-		return e, fault(ErrConflict, "%s is about programs: only an enterprise entry has people", e.ID)
+		return e, fault(ErrConflict, "%s is about programs: only an enterprise entry can have users", e.ID)
 	}
 	return full, nil
 }

@@ -72,10 +72,10 @@ func MintClient(spec dcr.Spec, secret string) (storage.Client, string, error) {
 	case err != nil || secret == "":
 		return client, random, err
 	case client.Public():
-		return client, "", errors.New("a client with the authentication method none has no secret")
+		return client, "", errors.New("a client with the authentication method none must not have a secret")
 	case len(secret) < secrets.KeySize:
 		return client, "",
-			fmt.Errorf("a client secret has at least %d characters; make one with: openssl rand -base64 32",
+			fmt.Errorf("a client secret must have at least %d characters; make one with: openssl rand -base64 32",
 				secrets.KeySize)
 	}
 	h := storage.Hash(secrets.Hash(secret))

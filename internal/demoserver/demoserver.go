@@ -135,7 +135,7 @@ func (n *notebook) add(_ context.Context, req *mcp.CallToolRequest, in newNote) 
 	case !ok:
 		return nil, Notes{}, errNobody
 	case in.Text == "" || len(in.Text) > maxNoteSize:
-		return nil, Notes{}, fmt.Errorf("a note has 1 to %d bytes", maxNoteSize)
+		return nil, Notes{}, fmt.Errorf("a note must have 1 to %d bytes", maxNoteSize)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

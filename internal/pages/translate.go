@@ -101,7 +101,7 @@ func (tr *translator) call(n *parse.ActionNode, counted bool, at place) ([]parse
 	}
 	key, ok := args[0].(*parse.StringNode)
 	if !ok {
-		return nil, fmt.Errorf("%s: the key of a text is a word in quotation marks", n)
+		return nil, fmt.Errorf("%s: the key of a text must be a word in quotation marks", n)
 	}
 	entry, ok := tr.language.Entry(key.Text)
 	if !ok || entry.Counted != counted {
@@ -128,7 +128,7 @@ func (tr *translator) call(n *parse.ActionNode, counted bool, at place) ([]parse
 // named adds the name and value pairs.
 func named(values map[string]parse.Node, args []parse.Node) error {
 	if len(args)%2 != 0 {
-		return fmt.Errorf("each value has a name before it")
+		return fmt.Errorf("each value must have a name before it")
 	}
 	for pair := range slices.Chunk(args, 2) {
 		name, ok := pair[0].(*parse.StringNode)

@@ -189,7 +189,7 @@ func (e *entry) lifetime() error {
 	case e.MaxTTL < minMaxTTL || e.MaxTTL > maxMaxTTL:
 		return fmt.Errorf("max_ttl: %s is not between %s and %s", e.MaxTTL, minMaxTTL, maxMaxTTL)
 	case !needsID && e.MaxTTL > MaxTTLWithoutID:
-		return fmt.Errorf("max_ttl: %s; without require_jti it is %s at most", e.MaxTTL, MaxTTLWithoutID)
+		return fmt.Errorf("max_ttl: %s; without require_jti it must be at most %s", e.MaxTTL, MaxTTLWithoutID)
 	}
 	return nil
 }

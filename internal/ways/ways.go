@@ -34,7 +34,7 @@ var (
 	// ErrNone means that the user has no usable passkey.
 	ErrNone = errors.New("ways: no passkey works here")
 	// ErrName means that a name does not have 1 to 64 characters.
-	ErrName = errors.New("ways: a name has 1 to 64 characters")
+	ErrName = errors.New("ways: a name must have 1 to 64 characters")
 	// ErrCode means that the first code of an app was wrong.
 	ErrCode = errors.New("ways: the code is not right")
 )

@@ -44,7 +44,7 @@ func look(b []byte) (body, *refusal) {
 		return body{}, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The message is not JSON.", nil}
 	}
 	if len(list) == 0 {
-		return body{}, invalid(nil, "A batch has at least one message.")
+		return body{}, invalid(nil, "A batch must have at least one message.")
 	}
 	out := body{batch: true}
 	for _, raw := range list {

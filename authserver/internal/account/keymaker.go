@@ -46,7 +46,7 @@ type KeyStore interface {
 
 // Errors for keys that are not created.
 var (
-	ErrKeyName  = errors.New("account: a name of a key has 1 to 64 characters, all of which can be seen")
+	ErrKeyName  = errors.New("account: the name of a key must have 1 to 64 characters, all of them visible")
 	ErrKeyLife  = errors.New("account: a key cannot live so long")
 	ErrNoScope  = errors.New("account: nothing was chosen")
 	ErrKeyWider = errors.New("account: a permission that cannot be given to a key")

@@ -35,7 +35,7 @@ var (
 
 var (
 	errNoReport  = oauth.NewError(oauth.InvalidRequest, "The parameter 'report' is missing, or is no report.")
-	errTooMuch   = oauth.NewError(oauth.InvalidRequest, "A report tells of 100 decisions and calls at most.")
+	errTooMuch   = oauth.NewError(oauth.InvalidRequest, "A report must have at most 100 decisions and calls.")
 	errNotServer = oauth.NewError(oauth.UnauthorizedClient,
 		"Reports are taken from clients to which the operator has assigned an MCP server.")
 )

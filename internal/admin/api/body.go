@@ -29,7 +29,7 @@ func readBody(
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &problem{kind: kindTooLarge, detail: "A body has at most 1 MiB."}
+		return nil, &problem{kind: kindTooLarge, detail: "A body must have at most 1 MiB."}
 	case err != nil:
 		return nil, invalid("the body could not be read")
 	case len(body) == 0:

@@ -83,7 +83,7 @@ func parseBatch(body []byte) (Envelope, error) {
 	case n == 0:
 		return Envelope{}, ErrEmptyBatch
 	case n > maxBatch:
-		return Envelope{}, errors.New("a batch has up to 100 messages")
+		return Envelope{}, errors.New("a batch must have at most 100 messages")
 	}
 	var e Envelope
 	for _, raw := range list {
