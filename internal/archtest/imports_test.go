@@ -201,7 +201,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/admin/api": {
 		"oauth", "internal/storage", "metadata", "mcpresource", "internal/admin", "internal/label",
-		"internal/secrets", "internal/strictjson",
+		"internal/secrets", "internal/strictjson", "internal/fieldtext",
 	},
 	"internal/admin/adminmcp": {
 		"internal/attempt", "oauth", "internal/storage", "mcpresource", "mcpresource/gosdk", "internal/admin",
@@ -209,7 +209,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/admin/console": {
 		"internal/attempt", "oauth", "internal/storage", "internal/admin", "internal/label", "internal/secrets",
-		"internal/pages",
+		"internal/pages", "internal/fieldtext",
 	},
 	"internal/users": {
 		"oauth", "internal/storage", "internal/audit", "internal/bounded", "internal/identifier", "internal/mail",
@@ -247,6 +247,7 @@ var mayImport = map[string][]string{
 	"internal/access":     {"oauth", "internal/storage", "internal/policy", "internal/recent", "internal/scoperule"},
 	"internal/demoserver": {"oauth", "internal/storage", "mcpresource", "mcpresource/gosdk"},
 	"internal/strictjson": {},
+	"internal/fieldtext":  {},
 }
 
 // programs are run and not imported.

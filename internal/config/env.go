@@ -1,13 +1,13 @@
 package config
 
 import (
-	"encoding"
+	"errors"
 	"fmt"
+	"github.com/mcp-authd/mcp-authd/internal/fieldtext"
 	"iter"
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -202,36 +202,14 @@ func setList(v reflect.Value, text string) error {
 }
 
 func set(v reflect.Value, text string) error {
-	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return u.UnmarshalText([]byte(text))
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return fmt.Errorf("%q is not true or false", text)
-		}
-		v.SetBool(b)
-	case reflect.Map:
+	if v.Kind() == reflect.Map {
 		return setMap(v, text)
-	case reflect.Int:
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		v.SetInt(int64(n))
-	case reflect.Float64:
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		v.SetFloat(n)
-	default:
-		return fmt.Errorf("cannot be set from the environment")
 	}
-	return nil
+	err := fieldtext.Set(v, text)
+	if errors.Is(err, fieldtext.ErrKind) {
+		return errors.New("cannot be set from the environment")
+	}
+	return err
 }
 
 // setMap parses name=value pairs, separated by commas or line ends.

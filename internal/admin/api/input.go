@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,10 +8,10 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/fieldtext"
 )
 
 // readInput reads the input of an operation from path, query and body. It returns a pointer to it.
@@ -97,29 +96,12 @@ func set(to reflect.Value, texts []string) error {
 	if len(texts) != 1 {
 		return errors.New("it is given more than once")
 	}
-	if u, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		if u.UnmarshalText([]byte(texts[0])) != nil {
-			return fmt.Errorf("%q cannot be read", texts[0])
-		}
-		return nil
+	err := fieldtext.Set(to, texts[0])
+	switch form := (*fieldtext.FormError)(nil); {
+	case errors.As(err, &form):
+		return fmt.Errorf("%q cannot be read", texts[0])
+	case errors.Is(err, fieldtext.ErrKind):
+		return fmt.Errorf("%s %w", to.Type(), err)
 	}
-	switch to.Kind() {
-	case reflect.String:
-		to.SetString(texts[0])
-	case reflect.Bool:
-		v, err := strconv.ParseBool(texts[0])
-		if err != nil {
-			return fmt.Errorf("%q is not true or false", texts[0])
-		}
-		to.SetBool(v)
-	case reflect.Int, reflect.Int64:
-		v, err := strconv.ParseInt(texts[0], 10, to.Type().Bits())
-		if err != nil {
-			return fmt.Errorf("%q is not a number", texts[0])
-		}
-		to.SetInt(v)
-	default:
-		return fmt.Errorf("%s cannot be read from a text", to.Type())
-	}
-	return nil
+	return err
 }

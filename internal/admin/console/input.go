@@ -1,18 +1,18 @@
 package console
 
 import (
-	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/fieldtext"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
@@ -90,30 +90,13 @@ func set(v reflect.Value, given []string) error {
 		}
 		return nil
 	}
-	if reads, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		return reads.UnmarshalText([]byte(text))
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-		return nil
-	case reflect.Bool:
-		on, err := strconv.ParseBool(text)
-		v.SetBool(on)
+	if err := fieldtext.Set(v, text); !errors.Is(err, fieldtext.ErrKind) {
 		return err
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.String {
-			for _, word := range strings.Fields(text) {
-				v.Set(reflect.Append(v, reflect.ValueOf(word).Convert(v.Type().Elem())))
-			}
-			return nil
+	}
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String {
+		for _, word := range strings.Fields(text) {
+			v.Set(reflect.Append(v, reflect.ValueOf(word).Convert(v.Type().Elem())))
 		}
-	case reflect.Int, reflect.Int64:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v.OverflowInt(n) {
-			return fmt.Errorf("%q is not a whole number", text)
-		}
-		v.SetInt(n)
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
