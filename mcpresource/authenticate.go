@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// callers verifies who calls.
+// callers is the step that verifies who calls.
 type callers struct {
 	challenges
 	validator Validator
@@ -24,9 +24,8 @@ type callers struct {
 	now       func() time.Time
 	bindings  *bindings
 	load      *load
-	// public says whether a request without a token may be a public operation.
-	public bool
-	proofs bool // whether some scope requires an authentication
+	policy    Policy
+	proofs    bool // whether some scope requires an authentication
 }
 
 // identity is what the step callers finds out about a request.
@@ -39,12 +38,6 @@ type identity struct {
 	bound     bool          // the token is bound, and was refused for that, or must be bound
 	nonce     string        // for the next proof
 	unknown   *refusal      // of a caller without a token, whose operation may be public
-}
-
-// mayBePublic reports whether some operations of a policy may require no token.
-func mayBePublic(p Policy) bool {
-	rules, ok := p.(*Rules)
-	return !ok || len(rules.Public) > 0 || rules.Refine != nil
 }
 
 func (c *callers) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
@@ -61,7 +54,9 @@ func (c *callers) check(w http.ResponseWriter, r *http.Request, p *passage) *ref
 // mayBePublic reports whether to read a request without a token: only a POST can be a public
 // operation.
 func (c *callers) mayBePublic(r *http.Request, refused *refusal) bool {
-	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost && c.public
+	rules, ok := c.policy.(*Rules)
+	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost &&
+		(!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
 // authenticate verifies the caller (OAuth 2.1 §5.1). It ignores tokens outside the header (RS-25,

@@ -18,7 +18,7 @@ import (
 // application itself may call it and not its sub-agents. The rest of the error is only for the log.
 var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 
-// permissions compares the scopes and the authentication of callers with a policy.
+// permissions is the step that compares the scopes and the authentication of callers with a policy.
 type permissions struct {
 	challenges
 	policy     Policy       // Rules in a prepared form
@@ -86,7 +86,7 @@ func (s *permissions) authorize(r *http.Request, p *passage, anonymous *refusal)
 	return refused
 }
 
-// objects calls Config.Check for each operation of the message.
+// objects is the step that calls Config.Check for each operation of the message.
 type objects struct {
 	permits func(ctx context.Context, p *Principal, op Operation) error // may be nil
 }

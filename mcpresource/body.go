@@ -54,7 +54,7 @@ type received struct {
 	held     int64  // bytes of the body that count
 }
 
-// bodies reads the messages of requests.
+// bodies is the step that reads the message of a request.
 type bodies struct {
 	most   int64   // bytes of one
 	memory *Bodies // of all

@@ -83,7 +83,7 @@ type demanded struct {
 	clearance string       // the id of the requested or used approval
 }
 
-// approvals gets the approvals that calls need.
+// approvals is the step that gets the approval that a call needs.
 type approvals struct {
 	challenges
 	by       Clearances // may be nil

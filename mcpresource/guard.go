@@ -70,11 +70,11 @@ func New(c Config) (*Guard, error) {
 			"mcpresource: Bodies: no caller could send a body of MaxBodyBytes, which may be a quarter of it at most",
 		)
 	}
-	sites, err := newSites(&g.c, g.own)
+	var err error
+	g.sites, err = newSites(&g.c, g.own)
 	if err := errors.Join(limits.CheckLimits(c.Limits, c.Limiter), err); err != nil {
 		return nil, err
 	}
-	g.sites = sites
 	if g.bindings, err = newBindings(&g.c, g.challenges); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (g *Guard) arrange() {
 	}
 	g.callers = &callers{
 		challenges: g.challenges, validator: c.Validator, issuers: c.AuthorizationServers, skew: c.ClockSkew,
-		now: c.Now, bindings: g.bindings, load: g.load, public: mayBePublic(c.Policy),
+		now: c.Now, bindings: g.bindings, load: g.load, policy: c.Policy,
 	}
 	if r, ok := c.Policy.(*Rules); ok {
 		g.permissions.base, g.permissions.hierarchic = r.Base, rules.Expansion(r)

@@ -41,7 +41,7 @@ func (l *load) begin(p *passage) *refusal {
 	return nil
 }
 
-// rates counts the operations of a message.
+// rates is the step that counts the operations of a message.
 type rates struct{ limiter Limiter }
 
 func (l rates) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {

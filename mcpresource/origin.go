@@ -121,7 +121,7 @@ const (
 	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce, X-Request-Id"
 )
 
-// preflights answers CORS preflights.
+// preflights is the step that answers CORS preflights.
 type preflights struct{ *sites }
 
 func (f preflights) check(w http.ResponseWriter, r *http.Request, _ *passage) *refusal {
