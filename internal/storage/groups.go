@@ -12,6 +12,8 @@ const (
 	MaxGroups         = 500
 	MaxProviderGroups = 2000
 	MaxAccessRules    = 2000
+	MaxRuleTools      = 16  // in Approve of an access rule
+	MaxRuleTool       = 128 // bytes of one of them
 )
 
 // Group is a group of accounts. Its members are users, never other groups.
@@ -77,8 +79,8 @@ type ProviderGroups interface {
 	ListProviderGroups(ctx context.Context) ([]ProviderGroup, error)
 }
 
-// AccessRule says which scopes of a resource a person, a group or everyone may have. Package internal/access decides
-// by it.
+// AccessRule says which scopes of a resource a person, a group or everyone may have, and which tool calls they must
+// approve. Package internal/access decides by it.
 type AccessRule struct {
 	Resource string // canonical
 	// The subject: an account or a group; everyone if both are empty.
@@ -87,8 +89,10 @@ type AccessRule struct {
 	UserName string // the name of the account, in lists of rules
 	Scopes   oauth.Scopes
 	All      bool // every scope of the resource
-	SetAt    time.Time
-	Config   bool // set in the configuration, not stored
+	// Approve lists tools, by name or pattern, each call of which the user must approve.
+	Approve []string
+	SetAt   time.Time
+	Config  bool // set in the configuration, not stored
 }
 
 // AccessRules stores the rules that were set by command. Deleting an account deletes its rules.

@@ -1,4 +1,4 @@
--- steps 1 to 61
+-- steps 1 to 62
 -- Written by go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -577,7 +577,7 @@ CREATE TABLE access_rules (
     group_name TEXT REFERENCES account_groups (name),
     scopes     TEXT NOT NULL,     -- JSON
     all_scopes INTEGER NOT NULL,  -- 1: every scope of the resource
-    set_at     INTEGER NOT NULL,
+    set_at     INTEGER NOT NULL, approve TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (resource, subject)
 ) STRICT, WITHOUT ROWID;
 

@@ -11,12 +11,15 @@ import (
 )
 
 const (
-	putRule = `INSERT INTO access_rules (resource, subject, user_id, group_name, scopes, all_scopes, set_at)
-SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint
+	putRule = `INSERT INTO access_rules (resource, subject, user_id, group_name, scopes, all_scopes, set_at,
+	approve)
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint,
+	$8::text
 WHERE ($3::text IS NULL OR EXISTS (SELECT 1 FROM users WHERE id = $3))
 	AND ($4::text IS NULL OR EXISTS (SELECT 1 FROM account_groups WHERE name = $4))
 ON CONFLICT (resource, subject) DO UPDATE
-SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = excluded.set_at`
+SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = excluded.set_at,
+	approve = excluded.approve`
 
 	listRules = "SELECT " + column.RuleColumns +
 		" FROM access_rules r LEFT JOIN users u ON u.id = r.user_id ORDER BY r.resource, r.subject"

@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	putRule = `INSERT INTO access_rules (resource, subject, user_id, group_name, scopes, all_scopes, set_at)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+	putRule = `INSERT INTO access_rules (resource, subject, user_id, group_name, scopes, all_scopes, set_at,
+	approve)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
 WHERE (?3 IS NULL OR EXISTS (SELECT 1 FROM users WHERE id = ?3))
 	AND (?4 IS NULL OR EXISTS (SELECT 1 FROM account_groups WHERE name = ?4))
 ON CONFLICT (resource, subject) DO UPDATE
-SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = excluded.set_at`
+SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = excluded.set_at,
+	approve = excluded.approve`
 
 	listRules = "SELECT " + column.RuleColumns +
 		" FROM access_rules r LEFT JOIN users u ON u.id = r.user_id ORDER BY r.resource, r.subject"

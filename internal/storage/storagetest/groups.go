@@ -142,7 +142,7 @@ func accessRules(t *testing.T, e *env) {
 	e.group(t, "staff")
 	of := func(resource string) storage.AccessRule { return storage.AccessRule{Resource: resource, SetAt: e.now} }
 	bob, staff, all := of(here), of(here), of(here)
-	bob.UserID, bob.Scopes = "usr_b", oauth.Scopes{"notes"}
+	bob.UserID, bob.Scopes, bob.Approve = "usr_b", oauth.Scopes{"notes"}, []string{"pay", "delete_*"}
 	staff.Group, staff.All = "staff", true
 	elsewhere := of(there)
 	elsewhere.Group = "staff" // does not exist
@@ -161,6 +161,7 @@ func accessRules(t *testing.T, e *env) {
 	})
 	t.Run("RU-19 a rule replaces the one of its subject there", func(t *testing.T) {
 		staff.All, staff.Scopes, staff.SetAt = false, oauth.Scopes{"notes", "notes:write"}, e.now.Add(time.Hour)
+		staff.Approve = []string{"pay"}
 		check(t, e.s.PutAccessRule(e.ctx, staff))
 		same(t, list(), []storage.AccessRule{all, staff, bob, elsewhere})
 	})

@@ -6,7 +6,7 @@ import (
 )
 
 // RuleColumns are the columns of access_rules r and users u that ReadAccessRule reads.
-const RuleColumns = "r.resource, r.user_id, u.name, r.group_name, r.scopes, r.all_scopes, r.set_at"
+const RuleColumns = "r.resource, r.user_id, u.name, r.group_name, r.scopes, r.all_scopes, r.set_at, r.approve"
 
 // everyone is the subject of a rule for all users.
 const everyone = "everyone"
@@ -23,7 +23,7 @@ func RuleSubject(r storage.AccessRule) string {
 }
 
 // RuleValues returns the values of a rule: resource, subject, user_id, group_name, scopes,
-// all_scopes, set_at.
+// all_scopes, set_at, approve.
 func RuleValues(r storage.AccessRule) []any {
 	all := int64(0)
 	if r.All {
@@ -31,21 +31,26 @@ func RuleValues(r storage.AccessRule) []any {
 	}
 	return []any{
 		r.Resource, RuleSubject(r), Text(r.UserID), Text(r.Group), List(r.Scopes), all, Millis(r.SetAt),
+		List(r.Approve),
 	}
 }
 
 // ReadAccessRule reads RuleColumns of a row.
 func ReadAccessRule(row interface{ Scan(dest ...any) error }) (r storage.AccessRule, err error) {
 	var userID, userName, group *string
-	var scopes string
+	var scopes, approve string
 	var all, at int64
-	if err := row.Scan(&r.Resource, &userID, &userName, &group, &scopes, &all, &at); err != nil {
+	if err := row.Scan(&r.Resource, &userID, &userName, &group, &scopes, &all, &at, &approve); err != nil {
 		return r, err
 	}
 	r.UserID, r.UserName, r.Group = OptText(userID), OptText(userName), OptText(group)
 	r.All, r.SetAt = all != 0, Time(at)
 	names, err := ParseList[string](scopes)
+	if err != nil {
+		return r, err
+	}
 	r.Scopes = oauth.Scopes(names)
+	r.Approve, err = ParseList[string](approve)
 	return r, err
 }
 
