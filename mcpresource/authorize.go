@@ -46,7 +46,7 @@ func (s *permissions) authorize(r *http.Request, p *passage, anonymous *refusal)
 		messages = []message.Message{{}} // a GET or DELETE needs what every operation needs
 	}
 	for _, m := range messages {
-		want := s.policy.Require(rules.OperationOf(m)) // only the body counts, never headers: RS-158
+		want := s.require(p.principal, rules.OperationOf(m)) // only the body counts, never headers: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = deniedBy(want)
@@ -173,16 +173,17 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	return ok && !need.Deny && direct(p, need) == nil
 }
 
-func (s *permissions) need(op Operation) (Requirement, error) {
+func (s *permissions) need(ctx context.Context, op Operation) (Requirement, error) {
 	if err := rules.CheckURI(op); err != nil {
 		return Requirement{}, err
 	}
-	return s.policy.Require(op), nil
+	p, _ := FromContext(ctx)
+	return s.require(p, op), nil
 }
 
 // covered returns the caller, or nil if none is required, and the approval that a call needs.
 func (s *permissions) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
-	need, err := s.need(op)
+	need, err := s.need(ctx, op)
 	if err != nil || rules.IsOpen(need) {
 		return nil, Clearance{}, err
 	}

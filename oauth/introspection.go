@@ -23,6 +23,9 @@ type Introspection struct {
 	ACR      string   `json:"acr,omitempty"`       // OPTIONAL, RFC 9470 §6.2
 	AMR      []string `json:"amr,omitempty"`       // OPTIONAL, RFC 8176
 
+	// extension: the tools, by name or pattern, each call of which the user must approve
+	ApproveTools []string `json:"approve_tools,omitempty"`
+
 	Confirmation *Confirmation `json:"cnf,omitempty"` // OPTIONAL, nil for a bearer token
 }
 

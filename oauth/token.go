@@ -20,6 +20,8 @@ type AccessTokenClaims struct {
 	GrantID  string   `json:"gid,omitempty"` // extension: the grant, to revoke all of its tokens
 	NodeID   string   `json:"nid,omitempty"` // extension: the sub-agent's node, to revoke it and its sub-agents
 	Act      *Actor   `json:"act,omitempty"` // acts for the subject; nil if the client itself acts (RFC 8693 §4.1)
+	// extension: the tools, by name or pattern, each call of which the user must approve
+	ApproveTools []string `json:"approve_tools,omitempty"`
 	// cnf: the key that the token is bound to (RFC 7800 §3.1), nil for a bearer token
 	Confirmation *Confirmation `json:"cnf,omitempty"`
 	// Where to check whether the grant was revoked (OAuth Token Status List §6.2).

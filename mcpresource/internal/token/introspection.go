@@ -158,6 +158,7 @@ type introspectionAnswer struct {
 
 	Confirmation json.RawMessage `json:"cnf"`
 	Act          json.RawMessage `json:"act"`
+	ApproveTools json.RawMessage `json:"approve_tools"`
 }
 
 // isAccess reports whether tokenType belongs to an access token. Servers also answer for refresh
@@ -183,5 +184,6 @@ func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, e
 		Audience: a.Audience, ExpiresAt: issuer.NumericDate(a.Expires), IssuedAt: issuer.NumericDate(a.IssuedAt),
 		Thumbprint: thumbprint, Claims: claims,
 	}
+	p.setApprovals(a.ApproveTools)
 	return p, p.setActors(a.Act)
 }

@@ -179,6 +179,7 @@ type tokenClaims struct {
 
 	Confirmation json.RawMessage `json:"cnf"`
 	Act          json.RawMessage `json:"act"`
+	ApproveTools json.RawMessage `json:"approve_tools"`
 	Status       json.RawMessage `json:"status"`
 }
 
@@ -313,6 +314,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	case c.Subject == "":
 		return nil, Invalid("no subject")
 	}
+	p.setApprovals(c.ApproveTools)
 	err := p.setActors(c.Act)
 	if err != nil {
 		return nil, err

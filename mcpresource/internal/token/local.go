@@ -142,6 +142,7 @@ func principalOf(a oauth.Introspection) (*Principal, error) {
 		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience},
 		ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
 		grantID: a.GrantID, actors: a.Act.Chain(), actorsKnown: true,
+		approve: a.ApproveTools, approveKnown: true,
 	}
 	return p, nil
 }

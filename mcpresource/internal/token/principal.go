@@ -31,6 +31,9 @@ type Principal struct {
 	grantID     string        // from Claims, if already known
 	actors      []oauth.Actor // from the act claim, if actorsKnown
 	actorsKnown bool
+	// approve is the claim approve_tools, if approveKnown.
+	approve      []string
+	approveKnown bool
 
 	proof *Reading // of Claims; nil if no rule needs it
 
@@ -183,6 +186,7 @@ func Renewed(p, now *Principal) *Principal {
 	own := *p
 	own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
 	own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
+	own.approve, own.approveKnown = now.approve, now.approveKnown
 	return &own
 }
 
