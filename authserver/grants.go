@@ -183,13 +183,14 @@ func (s *Server) newRefresh(tokens *grant.RefreshTokens, minter *grant.Minter) *
 
 func (s *Server) newMinter() *grant.Minter {
 	return &grant.Minter{
-		Issuer:  s.cfg.Issuer,
-		Keys:    s.keys,
-		Catalog: s.catalog,
-		TTL:     s.cfg.Tokens.AccessTTL,
-		Status:  s.status.claim,
-		Audit:   s.cfg.Audit,
-		Now:     s.cfg.Now,
+		Issuer:   s.cfg.Issuer,
+		Keys:     s.keys,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		TTL:      s.cfg.Tokens.AccessTTL,
+		Status:   s.status.claim,
+		Audit:    s.cfg.Audit,
+		Now:      s.cfg.Now,
 	}
 }
 

@@ -90,7 +90,7 @@ func (r *Rules) Permit(
 	if len(about) == 0 {
 		return scopes, "", nil
 	}
-	m, err := r.store.Membership(ctx, userID)
+	m, err := r.membership(ctx, userID, about)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return nil, "the account is gone", nil
@@ -115,6 +115,15 @@ func settled(rules []scoperule.Rule, holds []bool, resource string, scopes oauth
 	return !slices.ContainsFunc(scopes, func(scope string) bool {
 		return !scoperule.Settled(rules, holds, resource, scope)
 	})
+}
+
+// membership returns an account's groups, including the groups of the rules by provider groups.
+func (r *Rules) membership(ctx context.Context, userID string, about []storage.AccessRule) (storage.Membership, error) {
+	m, err := r.store.Membership(ctx, userID)
+	if err != nil {
+		return m, err
+	}
+	return m, r.join(ctx, about, &m)
 }
 
 // join adds the groups of the rules that the person is a member of by a provider group.
@@ -204,6 +213,10 @@ type Verdict struct {
 	Scopes oauth.Scopes
 	By     []string // the subjects of the deciding rules, such as group staff; empty if no rule applies
 	Ruled  bool     // the resource has rules
+	// Approve lists the tools, by name or pattern, whose calls the user must approve, and ApproveBy
+	// the subjects of the rules that say so.
+	Approve   []string
+	ApproveBy []string
 }
 
 // Explain returns the scopes of a resource that its rules permit an account, and why.
@@ -219,6 +232,9 @@ func Explain(rules []storage.AccessRule, m storage.Membership, resource string, 
 		if by != scoperule.None && !slices.Contains(v.By, Subject(about[by])) {
 			v.By = append(v.By, Subject(about[by]))
 		}
+	}
+	if len(v.Scopes) > 0 {
+		v.Approve, v.ApproveBy = approvals(about, list, holds)
 	}
 	return v
 }

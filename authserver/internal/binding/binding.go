@@ -108,6 +108,16 @@ func (c Checker) Permit(
 	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
 }
 
+// Approvals returns the tools of a resource, by name or pattern, each call of which the rules on
+// accounts make a user approve.
+func (c Checker) Approvals(ctx context.Context, userID string, resource storage.Resource) ([]string, error) {
+	if userID == "" || resource.Own { // a machine is in no group
+		return nil, nil
+	}
+	tools, err := c.Rules.Approvals(ctx, userID, resource.Server())
+	return tools, refusal.Protocol(err)
+}
+
 func (c Checker) allowed(
 	ctx context.Context, who Person, resource storage.Resource, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/keys"
@@ -20,7 +21,9 @@ type Minter struct {
 	Issuer  string
 	Keys    *keys.Manager
 	Catalog *catalogue.Catalogue
-	TTL     time.Duration
+	// Bindings says which tool calls the user must approve.
+	Bindings binding.Checker
+	TTL      time.Duration
 	// Status returns the status claim for a grant's index, or nil.
 	Status func(index int64) *oauth.Status
 	Audit  *audit.Recorder
@@ -88,6 +91,10 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if a := i.grant.Asserted; a != nil { // AS-231
 		claims.AMR = a.AMR
 	}
+	var err error
+	if claims.ApproveTools, err = m.approvals(ctx, i.grant); err != nil {
+		return nil, err
+	}
 	token, err := m.Keys.Sign(ctx, oauth.AccessTokenType, claims)
 	if err != nil {
 		return nil, err
@@ -98,6 +105,22 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		AccessToken: token, TokenType: tokenType(claims.Confirmation), ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
 		RefreshToken: i.refresh, Scope: i.scopes.String(),
 	}, nil
+}
+
+// approvals returns the tools whose calls the access rules make the user of a grant approve. Every
+// access token of a user is made here, so none lacks them.
+func (m *Minter) approvals(ctx context.Context, g storage.Grant) ([]string, error) {
+	if g.UserID == "" || g.Resource == "" {
+		return nil, nil
+	}
+	resource, known, err := m.Catalog.Lookup(ctx, g.Resource)
+	if err != nil {
+		return nil, err
+	}
+	if !known { // no server takes this token
+		resource.URI = g.Resource
+	}
+	return m.Bindings.Approvals(ctx, g.UserID, resource)
 }
 
 // issue signs the tokens and records the issuance. It checks once more that required proofs are

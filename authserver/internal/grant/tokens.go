@@ -162,6 +162,7 @@ func (t *Tokens) claimed(ctx context.Context, claims oauth.AccessTokenClaims) (o
 		AMR:       claims.AMR,
 		Act:       claims.Act,
 
+		ApproveTools: claims.ApproveTools,
 		Confirmation: claims.Confirmation,
 	}, state.UpstreamID, nil
 }
