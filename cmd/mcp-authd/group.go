@@ -193,6 +193,7 @@ func newRuleSet(s std) *cobra.Command {
 		Args: cobra.NoArgs,
 		Example: "--user bob --resource https://mcp.example.com/mcp --scopes notes\n" +
 			"--group editors --resource https://mcp.example.com/mcp --all\n" +
+			"--group contractors --resource https://mcp.example.com/mcp --all --approve pay,delete_*\n" +
 			"--everyone --resource https://mcp.example.com/mcp --none",
 	}, func(c *cobra.Command) {
 		out.add(c)
@@ -200,6 +201,8 @@ func newRuleSet(s std) *cobra.Command {
 		c.Flags().StringSliceVar(&in.Scopes, "scopes", nil, "the scopes that they may have, separated by commas")
 		c.Flags().BoolVar(&in.All, "all", false, "they may have every scope, including future ones")
 		c.Flags().BoolVar(&in.None, "none", false, "they may not use this MCP server")
+		c.Flags().StringSliceVar(&in.Approve, "approve", nil,
+			"tools (names or patterns such as delete_*) each call of which they must approve, separated by commas")
 		c.MarkFlagsMutuallyExclusive("scopes", "all", "none")
 		c.MarkFlagsOneRequired("scopes", "all", "none")
 	}, func(c *cobra.Command, by admin.Caller, _ []string) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -189,8 +188,7 @@ func newUserShow(s std) *cobra.Command {
 				printFields(s.out, "by provider", g.Group+" ("+g.String()+")")
 			}
 			for _, a := range v.Access {
-				what := cmp.Or(strings.Join(a.Scopes, " "), "nothing")
-				printFields(s.out, "access", a.Resource+": "+what+" ("+a.By+")")
+				printFields(s.out, "access", a.Resource+": "+a.String())
 			}
 			if len(v.Grants) == 0 {
 				return nil

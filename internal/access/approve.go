@@ -73,7 +73,7 @@ func approvals(about []storage.AccessRule, rules []scoperule.Rule, holds []bool)
 // CheckTools returns an error if the tools that a rule makes people approve are wrong.
 func CheckTools(tools []string) error {
 	if len(tools) > storage.MaxRuleTools {
-		return fmt.Errorf("a rule can name %d tools to approve: use a pattern such as delete_*", storage.MaxRuleTools)
+		return fmt.Errorf("a rule must name at most %d tools to approve: use a pattern such as delete_*", storage.MaxRuleTools)
 	}
 	for _, tool := range tools {
 		odd := func(r rune) bool { return r <= ' ' || r > '~' || r == ',' }

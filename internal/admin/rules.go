@@ -1,9 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -29,13 +29,17 @@ type Rule struct {
 	RuleSubject
 	Scopes []string `json:"scopes,omitempty" jsonschema:"which scopes they may have; none without all: nothing"`
 	All    bool     `json:"all,omitempty" jsonschema:"every scope, also later ones"`
+	// Approve lists tools, each call of which they must approve.
+	Approve []string `json:"approve,omitempty" jsonschema:"the tools, by name or pattern, each call of which they must approve"`
 	// SetAt is zero for a configured rule.
 	SetAt  time.Time `json:"set_at,omitzero"`
 	Config bool      `json:"configured,omitempty" jsonschema:"set in the configuration; can only be changed there"`
 }
 
-// String describes the scopes of the rule in one line.
-func (r Rule) String() string {
+// String describes in one line what the rule gives.
+func (r Rule) String() string { return r.scope() + approvalOf(r.Approve) }
+
+func (r Rule) scope() string {
 	switch {
 	case r.All:
 		return "every scope"
@@ -43,6 +47,14 @@ func (r Rule) String() string {
 		return "nothing"
 	}
 	return strings.Join(r.Scopes, " ")
+}
+
+// approvalOf describes the tools to approve, after what may be used.
+func approvalOf(tools []string) string {
+	if len(tools) == 0 {
+		return ""
+	}
+	return ", approving each call of " + strings.Join(tools, ", ")
 }
 
 // Subject describes whom the rule is about.
@@ -57,6 +69,8 @@ type NewRule struct {
 	Scopes []string `json:"scopes,omitempty" jsonschema:"the scopes that they may have"`
 	All    bool     `json:"all,omitempty" jsonschema:"they may have every scope, including future ones"`
 	None   bool     `json:"none,omitempty" jsonschema:"they may not use this MCP server"`
+	// Approve lists tools, each call of which they must approve.
+	Approve []string `json:"approve,omitempty" jsonschema:"tools, by name or a pattern such as delete_*, each call of which they must approve"`
 }
 
 // RuleOf names a rule.
@@ -82,6 +96,8 @@ var (
 			"everyone.\n" +
 			"Once a rule names a group, users outside all named groups may not use the MCP server, unless there\n" +
 			"is a rule for everyone. A rule for a user changes nothing for others.\n" +
+			"A rule can also name tools each call of which these users must approve, in addition to the approvals\n" +
+			"that the MCP server requires of everyone. It needs the gateway, or a guard that can ask for approvals.\n" +
 			"A rule applies within seconds to new requests, and at the next refresh to connected applications;\n" +
 			"grant revoke ends their access at once.",
 	}, (*Service).setRule)
@@ -116,6 +132,13 @@ func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
 	if rule.Scopes, err = access.Grantable(of, in.Scopes); err != nil {
 		return Rule{}, fault(ErrInvalid, "%v", err)
 	}
+	if err := access.CheckTools(in.Approve); err != nil {
+		return Rule{}, fault(ErrInvalid, "%v", err)
+	}
+	if in.None && len(in.Approve) > 0 {
+		return Rule{}, fault(ErrInvalid, "a rule that allows nothing has no tools to approve")
+	}
+	rule.Approve = slices.Compact(slices.Sorted(slices.Values(in.Approve)))
 	all, err := s.AccessRules(ctx)
 	if err != nil {
 		return Rule{}, err
@@ -270,13 +293,14 @@ func errConfigured(r storage.AccessRule) error {
 func viewRule(r storage.AccessRule) Rule {
 	return Rule{
 		Resource: r.Resource, RuleSubject: RuleSubject{r.UserName, r.Group, r.UserID == "" && r.Group == ""},
-		Scopes: r.Scopes, All: r.All, SetAt: r.SetAt, Config: r.Config,
+		Scopes: r.Scopes, All: r.All, Approve: r.Approve, SetAt: r.SetAt, Config: r.Config,
 	}
 }
 
 func (s *Service) changedRule(ctx context.Context, r Rule, userID, what string) {
 	s.Audit.Record(ctx, audit.AccessChanged, slog.String("resource", r.Resource), slog.String("user", userID),
-		slog.String("group", r.Group), slog.String("scope", r.String()), slog.String("what", what))
+		slog.String("group", r.Group), slog.String("scope", r.scope()),
+		slog.String("approve", strings.Join(r.Approve, " ")), slog.String("what", what))
 }
 
 // UserAccess lists the scopes that the access rules permit a user at an MCP server.
@@ -284,6 +308,18 @@ type UserAccess struct {
 	Resource string   `json:"resource"`
 	Scopes   []string `json:"scopes,omitempty" jsonschema:"scopes that the user may have; may be empty"`
 	By       string   `json:"by" jsonschema:"the rules that decide"`
+	// Approve lists tools, each call of which the user must approve.
+	Approve   []string `json:"approve,omitempty" jsonschema:"the tools, by name or pattern, each call of which the user must approve"`
+	ApproveBy string   `json:"approve_by,omitempty" jsonschema:"the rules that require the approvals"`
+}
+
+// String describes in one line what the user may use, and by which rules.
+func (a UserAccess) String() string {
+	text := cmp.Or(strings.Join(a.Scopes, " "), "nothing") + " (" + a.By + ")"
+	if a.ApproveBy != "" {
+		text += approvalOf(a.Approve) + " (" + a.ApproveBy + ")"
+	}
+	return text
 }
 
 // addAccess says which groups an account is in, and what it may have of each MCP server that has rules.
@@ -328,58 +364,7 @@ func (s *Service) addAccess(ctx context.Context, u *UserDetails) error {
 				by = "no rule is about the person"
 			}
 		}
-		u.Access = append(u.Access, UserAccess{r.URI, v.Scopes, by})
+		u.Access = append(u.Access, UserAccess{r.URI, v.Scopes, by, v.Approve, strings.Join(v.ApproveBy, ", ")})
 	}
 	return nil
-}
-
-func exists(groups []storage.Group, name string) bool {
-	return slices.ContainsFunc(groups, func(g storage.Group) bool { return g.Name == name })
-}
-
-// RuleFindings reports rules that admit nobody or everybody, or that name something that does not
-// exist.
-func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []storage.Resource) (out []string) {
-	members, resources := map[string]int{}, map[string]storage.Resource{}
-	for _, g := range groups {
-		members[g.Name] = g.Members + g.ProviderGroups
-	}
-	for _, r := range known {
-		resources[policy.Canonical(r.URI)] = r
-	}
-	open, shut := map[string]bool{}, map[string]bool{} // for all by the rule for everyone; for users without a rule
-	narrow := map[string]bool{}                        // for the members of a group
-	grouped, inside := map[string]bool{}, map[string]bool{}
-	for _, r := range rules {
-		of, there := resources[r.Resource]
-		all := r.All || there && len(policy.ResourceScopes(of).Without(r.Scopes)) == 0
-		useless := !r.All && len(r.Scopes) > 0 && len(policy.EveryCall(of).Without(r.Scopes)) > 0
-		switch {
-		case r.Config && r.Group != "" && !exists(groups, r.Group):
-			out = append(out, fmt.Sprintf("the configured rule for group %s at %s applies to nobody: there is no such group. "+
-				"Make it: mcp-authd group add %s", r.Group, r.Resource, r.Group))
-		case !there:
-			out = append(out, fmt.Sprintf("the rule about %s is for %s, which is not known here", access.Subject(r), r.Resource))
-		case useless:
-			out = append(out, fmt.Sprintf("the rule about %s at %s lacks %s, which every call needs: it lets nobody in",
-				access.Subject(r), r.Resource, policy.EveryCall(of).Without(r.Scopes).String()))
-		}
-		gives := (r.All || len(r.Scopes) > 0) && !useless
-		everyone := r.UserID == "" && r.Group == ""
-		grouped[r.Resource] = grouped[r.Resource] || r.Group != ""
-		narrow[r.Resource] = narrow[r.Resource] || r.Group != "" && !all
-		shut[r.Resource] = shut[r.Resource] || r.Group != "" || everyone && !gives
-		open[r.Resource] = open[r.Resource] || everyone && all
-		inside[r.Resource] = inside[r.Resource] || gives && (r.Group == "" || members[r.Group] > 0)
-	}
-	for _, r := range known {
-		uri := policy.Canonical(r.URI)
-		switch {
-		case shut[uri] && !inside[uri]:
-			out = append(out, "the rules for "+uri+" let nobody in: none allows a user, a group with members, or everyone a scope")
-		case grouped[uri] && open[uri] && !narrow[uri]:
-			out = append(out, "everyone may use every scope of "+uri+", so the rules for groups change nothing")
-		}
-	}
-	return out
 }

@@ -66,11 +66,20 @@ func TestRules(t *testing.T) {
 		"the same group again": {add("editors"), "is there already"},
 		"an unknown group": {of(func(r *admin.NewRule) { r.Group, r.All = "nobody", true }),
 			"mcp-authd group add nobody"},
-		"an unknown person":   {of(func(r *admin.NewRule) { r.User, r.All = "dave", true }), `no user "dave"`},
-		"an unknown scope":    {bobMay("x"), "which has notes"},
-		"nobody in":           {bobMay("notes:write"), "nobody in"},
-		"nobody named":        {of(func(r *admin.NewRule) { r.All = true }), "say whom the rule is about"},
-		"nothing said":        {of(func(r *admin.NewRule) { r.Everyone = true }), "the scopes, or all, or none"},
+		"an unknown person": {of(func(r *admin.NewRule) { r.User, r.All = "dave", true }), `no user "dave"`},
+		"an unknown scope":  {bobMay("x"), "which has notes"},
+		"nobody in":         {bobMay("notes:write"), "nobody in"},
+		"nobody named":      {of(func(r *admin.NewRule) { r.All = true }), "say whom the rule is about"},
+		"nothing said":      {of(func(r *admin.NewRule) { r.Everyone = true }), "the scopes, or all, or none"},
+		"tools to approve of nothing": {of(func(r *admin.NewRule) {
+			r.Everyone, r.None, r.Approve = true, true, []string{"pay"}
+		}), "has no tools to approve"},
+		"too many tools to approve": {of(func(r *admin.NewRule) {
+			r.Everyone, r.All, r.Approve = true, true, make([]string, storage.MaxRuleTools+1)
+		}), "use a pattern"},
+		"an empty name to approve": {of(func(r *admin.NewRule) {
+			r.Everyone, r.All, r.Approve = true, true, []string{""}
+		}), "must be the name of a tool"},
 		"two things":          {of(func(r *admin.NewRule) { r.Everyone, r.All, r.None = true, true, true }), "or none"},
 		"the administration":  {at(own), "last administrator"},
 		"an unknown resource": {at("https://x.example"), "no stored resource"},
@@ -129,6 +138,11 @@ func TestRuleFindings(t *testing.T) {
 			"not known here"},
 		{"a group that may less than everyone", []storage.AccessRule{
 			{Resource: server, Group: "staff", Scopes: []string{"notes"}}, {Resource: server, All: true}}, ""},
+		{"a group that must approve calls", []storage.AccessRule{
+			{Resource: server, Group: "staff", All: true, Approve: []string{"pay"}},
+			{Resource: server, All: true}}, ""},
+		{"everyone but a group must approve calls", []storage.AccessRule{
+			group("staff"), {Resource: server, All: true, Approve: []string{"pay"}}}, ""},
 		{"a group that is not there", []storage.AccessRule{
 			{Resource: server, Group: "stuff", All: true, Config: true}, group("staff")}, "no such group"},
 	} {

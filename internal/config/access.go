@@ -19,6 +19,7 @@ type AccessRule struct {
 	Scopes   []string `yaml:"scopes"`
 	All      bool     `yaml:"all"`
 	None     bool     `yaml:"none"`
+	Approve  []string `yaml:"approve"` // tools, by name or pattern, each call of which they must approve
 }
 
 // maxResourceRules limits the rules of one resource. Every decision evaluates all of them.
@@ -31,6 +32,7 @@ func (c *Config) AccessRules() (out []storage.AccessRule) {
 		for _, rule := range r.Access {
 			given := storage.AccessRule{
 				Resource: policy.Canonical(r.URI), UserID: rule.User, Group: rule.Group, All: rule.All, Config: true,
+				Approve: rule.Approve,
 			}
 			given.Scopes, _ = access.Grantable(of, rule.Scopes) // reported by validateAccess; fails closed
 			out = append(out, given)
@@ -65,6 +67,12 @@ func (r *Resource) validateAccess(add func(string, string, ...any), key string) 
 		}
 		if _, err := access.Grantable(of, rule.Scopes); err != nil {
 			add(key+".scopes", "%v", err)
+		}
+		if rule.None && len(rule.Approve) > 0 {
+			add(key, "must not set approve with none")
+		}
+		if err := access.CheckTools(rule.Approve); err != nil {
+			add(key+".approve", "%v", err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestAccessRules(t *testing.T) {
       - {user: usr_bob, scopes: [notes]}
       - {group: editors, scopes: [notes, notes:admin]}
       - {everyone: true, none: true}
-      - {group: owners, all: true}`)
+      - {group: owners, all: true, approve: [pay, "delete_*"]}`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestAccessRules(t *testing.T) {
 		{Resource: uri, UserID: "usr_bob", Scopes: []string{"notes"}, Config: true},
 		{Resource: uri, Group: "editors", Scopes: []string{"notes", "notes:write", "notes:admin"}, Config: true},
 		{Resource: uri, Config: true},
-		{Resource: uri, Group: "owners", All: true, Config: true},
+		{Resource: uri, Group: "owners", All: true, Config: true, Approve: []string{"pay", "delete_*"}},
 	}
 	if got := c.AccessRules(); !reflect.DeepEqual(got, want) {
 		t.Errorf("RU-19: got %+v, want %+v", got, want)
@@ -58,6 +58,8 @@ func TestAccessRules(t *testing.T) {
 		"{user: bob, everyone: true, all: true}":              "exactly one of user",
 		"{user: usr_b}":                                       "exactly one of scopes",
 		"{user: usr_b, all: true, none: true}":                "exactly one of scopes",
+		"{user: usr_b, none: true, approve: [pay]}":           "must not set approve with none",
+		"{user: usr_b, all: true, approve: ['a*b']}":          "only at the end",
 		"{user: bob, all: true}":                              "not the id of an account",
 		"{group: The Staff, all: true}":                       "not a valid group name",
 		"{group: staff, scopes: [other]}":                     "not a scope of https://mcp.example.com/mcp",

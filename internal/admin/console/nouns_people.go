@@ -105,13 +105,13 @@ var groups = noun{
 	},
 }
 
-var ruleColumns = []string{"resource", "user", "group", "everyone", "scopes", "all", "set_at"}
+var ruleColumns = []string{"resource", "user", "group", "everyone", "scopes", "all", "approve", "set_at"}
 
 var rules = noun{
 	name:    "rule",
 	title:   "Access rules",
 	menu:    menuAccess,
-	lead:    "Which people and groups may have which scopes. MCP servers without a rule are open to everyone.",
+	lead:    "Which people and groups may have which scopes, and must approve which calls. MCP servers without a rule are open to everyone.",
 	columns: ruleColumns,
 	empty: pages.ConsoleHint{
 		Text:    "There is no rule, so every person may have every scope of every MCP server.",
