@@ -33,6 +33,7 @@ type resourceFlags struct {
 	scopes  []string
 	marks   scopeMarks
 	dpop    string
+	gateway gatewayFlags
 	json    bool
 }
 
@@ -137,8 +138,12 @@ func newResourceAdd(s std) *cobra.Command {
 	return callerCommand(s, admin.ResourceAdd, &cobra.Command{
 		Use: "URL", Args: cobra.ExactArgs(1),
 		Example: "https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"\n" +
+			"https://auth.example.com/notes --upstream http://127.0.0.1:3000/mcp --scope mcp --scope admin --tool 'delete_*=admin'\n" +
 			"https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work",
-	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", "", []string{"mcp=use this server"}) },
+	}, func(c *cobra.Command) {
+		f.add(c, "default: the URL", "", "", []string{"mcp=use this server"})
+		f.gateway.add(c, "", "")
+	},
 		func(c *cobra.Command, by admin.Caller, args []string) error {
 			r, err := newResource(args[0], f.name, f.scopes)
 			if err == nil {
@@ -146,6 +151,9 @@ func newResourceAdd(s std) *cobra.Command {
 			}
 			if err == nil {
 				r.Aliases, err = f.aliasesOf(r.URI)
+			}
+			if err == nil {
+				r.ToolRules, err = f.gateway.rules()
 			}
 			if err != nil {
 				return err
@@ -160,6 +168,7 @@ func newResourceAdd(s std) *cobra.Command {
 			}
 			added, err := admin.ResourceAdd.Do(c.Context(), by, admin.NewResource{
 				URI: r.URI, Name: f.name, Scopes: r.Scopes, Aliases: r.Aliases, DPoP: f.dpop,
+				Upstream: f.gateway.upstream, ToolRules: r.ToolRules,
 			})
 			if err != nil {
 				return err
@@ -188,6 +197,7 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there admin.Resour
 	if c.Flags().Changed("name") && there.Name != wanted.Name ||
 		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there.Resource), scopeNames(wanted)) ||
 		f.marks.differ(there.Resource) || c.Flags().Changed("alias") && !sameAliases(there.Resource, wanted) ||
+		f.gateway.differ(c, there) ||
 		f.dpop != "" && (there.DPoP == storage.DPoPRequired) != (f.dpop == "required") {
 		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
 			there.URI, printable(there.Name), withAliases(there.Resource),

@@ -27,7 +27,8 @@ func newResourceShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, r)
 			}
-			printFields(s.out, "url", r.URI, "name", r.Name, "from", originOf(r), "dpop", string(r.DPoP))
+			printFields(s.out, "url", r.URI, "name", r.Name, "from", originOf(r), "dpop", string(r.DPoP),
+				"upstream", r.Upstream)
 			for _, alias := range r.Aliases {
 				printFields(s.out, "alias", alias)
 			}
@@ -83,10 +84,13 @@ func newResourceSet(s std) *cobra.Command {
 		Example: "https://mcp.example.com/mcp --name \"Team notes\"\n" +
 			"https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete\n" +
 			"https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work\n" +
-			"https://mcp.example.com/mcp --dpop required",
+			"https://mcp.example.com/mcp --dpop required\n" +
+			"https://auth.example.com/notes --upstream http://127.0.0.1:4000/mcp",
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are); every call needs the first, if none has --every-call", nil)
+		f.gateway.add(c, " (default: as it is); none takes it from the gateway",
+			". The flags for tools replace all earlier rules; \"\" for none")
 	},
 		func(c *cobra.Command, by admin.Caller, args []string) error {
 			r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
@@ -109,9 +113,10 @@ func newResourceSet(s std) *cobra.Command {
 			return f.done(s, "changed", changed)
 		})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() && f.dpop == "" && !c.Flags().Changed("alias") {
+		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() && f.dpop == "" && !c.Flags().Changed("alias") &&
+			!f.gateway.given(c) {
 			return usageError{
-				errors.New("say what to change with --name, --alias, --scope, --access, --required, --dangerous or --dpop"),
+				errors.New("say what to change with --name, --alias, --scope, --access, --required, --dangerous, --dpop, --upstream or --tool"),
 				c.CommandPath(),
 			}
 		}
@@ -122,7 +127,13 @@ func newResourceSet(s std) *cobra.Command {
 
 // change returns the changes of a resource from the flags. Marks apply to its existing scopes.
 func (f *resourceFlags) change(c *cobra.Command, url string, r storage.Resource) (admin.ResourceChange, error) {
-	in := admin.ResourceChange{URI: url, Name: f.name, DPoP: f.dpop}
+	in := admin.ResourceChange{URI: url, Name: f.name, DPoP: f.dpop, Upstream: f.gateway.upstream}
+	if f.gateway.ruled(c) {
+		var err error
+		if in.ToolRules, err = f.gateway.rules(); err != nil {
+			return in, err
+		}
+	}
 	given, err := newResource(r.URI, f.name, f.scopes)
 	if err != nil {
 		return in, err

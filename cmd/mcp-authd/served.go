@@ -23,6 +23,9 @@ func toolsOf(r admin.Resource) string {
 		if t.Denied {
 			need = "denied"
 		}
+		if t.Direct {
+			need += ", not for a sub-agent"
+		}
 		if t.Clearance != nil {
 			need += ", and " + t.Clearance.String()
 		}

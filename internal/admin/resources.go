@@ -31,6 +31,7 @@ type ToolNeed struct {
 	Name   string   `json:"name"`
 	Scopes []string `json:"scopes,omitempty" jsonschema:"all scopes that a call needs"`
 	Denied bool     `json:"denied,omitempty"`
+	Direct bool     `json:"direct,omitempty" jsonschema:"the application may call it, but none of its sub-agents"`
 	// Clearance is set if a person must approve each call.
 	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to approve each call"`
 }
@@ -119,7 +120,7 @@ func (s *Service) catalogue(ctx context.Context) (*policy.Catalogue, int, error)
 // toolNeeds returns the gateway's tool rules for a configured resource.
 func toolNeeds(r *config.Resource) (out []ToolNeed) {
 	for _, t := range r.Tools {
-		need := ToolNeed{Name: t.Name, Denied: t.Deny}
+		need := ToolNeed{Name: t.Name, Denied: t.Deny, Direct: t.Direct}
 		if !t.Deny {
 			need.Scopes, need.Clearance = oauth.Scopes(r.Base()).Union(t.Scopes), clearanceNeed(t.Clearance)
 		}
@@ -177,9 +178,16 @@ func (s *Service) AllResources(ctx context.Context) ([]Resource, error) {
 		overrides[policy.Canonical(r.URI)] = r.From
 	}
 	for _, r := range stored {
-		out = append(out, Resource{Resource: r, From: "store", OverriddenBy: overrides[r.URI]})
+		shown := storedAs(r)
+		shown.OverriddenBy = overrides[r.URI]
+		out = append(out, shown)
 	}
 	return out, nil
+}
+
+// storedAs returns a stored MCP server as shown in lists.
+func storedAs(r storage.Resource) Resource {
+	return Resource{Resource: r, From: "store", Tools: toolNeeds(config.StoredResource(r))}
 }
 
 // configured returns the MCP servers of the configuration, and protect's resource, if any.
@@ -300,12 +308,16 @@ func (s *Service) removeResource(ctx context.Context, in ResourceURL) (ResourceE
 	case err != nil:
 		return ResourceEnded{}, err
 	}
-	s.changedResource(ctx, r.URI, "removed")
+	s.changedResource(ctx, r.Resource, "removed")
 	return ResourceEnded{Resource: r, Ended: grants.Count()}, nil
 }
 
-func (s *Service) changedResource(ctx context.Context, uri, what string) {
-	s.Audit.Record(ctx, audit.ResourceChanged, slog.String("resource", uri), slog.String("what", what))
+func (s *Service) changedResource(ctx context.Context, r storage.Resource, what string) {
+	attrs := []slog.Attr{slog.String("resource", r.URI), slog.String("what", what)}
+	if r.Upstream != "" {
+		attrs = append(attrs, slog.String("upstream_url", r.Upstream))
+	}
+	s.Audit.Record(ctx, audit.ResourceChanged, attrs...)
 }
 
 // free returns an error if another resource than of, a URI, has one of the URLs.

@@ -20,20 +20,24 @@ const (
 
 // NewResource describes an MCP server.
 type NewResource struct {
-	URI     string              `json:"uri" jsonschema:"its public URL"`
-	Name    string              `json:"name,omitempty" jsonschema:"display name; default the URL"`
-	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"default one scope named mcp; if no scope is marked, the first is requested at the first sign-in and needed for every call"`
-	Aliases []string            `json:"aliases,omitempty" jsonschema:"other URLs of it, so that one application can connect as several people"`
-	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
+	URI       string              `json:"uri" jsonschema:"its public URL"`
+	Name      string              `json:"name,omitempty" jsonschema:"display name; default the URL"`
+	Scopes    []storage.ScopeText `json:"scopes,omitempty" jsonschema:"default one scope named mcp; if no scope is marked, the first is requested at the first sign-in and needed for every call"`
+	Aliases   []string            `json:"aliases,omitempty" jsonschema:"other URLs of it, so that one application can connect as several people"`
+	DPoP      string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
+	Upstream  string              `json:"upstream,omitempty" jsonschema:"if the gateway is to serve it: the http or https URL where the gateway reaches it; its public URL is then at the origin of this server"`
+	ToolRules []storage.ToolRule  `json:"tool_rules,omitempty" jsonschema:"what calls of tools need beyond the scopes of every call: a name, or a prefix with *, and scopes, or deny, or direct (not for sub-agents)"`
 }
 
 // ResourceChange holds the new values of a resource. Empty fields stay unchanged.
 type ResourceChange struct {
-	URI     string              `json:"uri" jsonschema:"the URL of the MCP server"`
-	Name    string              `json:"name,omitempty" jsonschema:"display name"`
-	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"replace all earlier ones"`
-	Aliases []string            `json:"aliases,omitzero" jsonschema:"replace all earlier ones; an empty list removes them"`
-	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
+	URI       string              `json:"uri" jsonschema:"the URL of the MCP server"`
+	Name      string              `json:"name,omitempty" jsonschema:"display name"`
+	Scopes    []storage.ScopeText `json:"scopes,omitempty" jsonschema:"replace all earlier ones"`
+	Aliases   []string            `json:"aliases,omitzero" jsonschema:"replace all earlier ones; an empty list removes them"`
+	DPoP      string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)"`
+	Upstream  string              `json:"upstream,omitempty" jsonschema:"the http or https URL where the gateway reaches it; none: the gateway does not serve it any more"`
+	ToolRules []storage.ToolRule  `json:"tool_rules,omitzero" jsonschema:"replace all earlier ones; an empty list removes them"`
 }
 
 // Operations that change resources.
@@ -42,11 +46,12 @@ var (
 		Name: "resource add", Method: "POST", Path: "/resources", Fresh: true, Summary: "Add an MCP server",
 		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. If no scope is marked\n" +
 			"as needed for every call, the first scope is. An MCP server that exists already stays unchanged:\n" +
-			"resource set changes it.",
+			"resource set changes it. With an upstream, the gateway serves the MCP server on every replica, within\n" +
+			"seconds. The upstream is a URL and never a command, which would let an administrator run programs.",
 	}, (*Service).addResource)
 	ResourceSet = define(Spec{
 		Name: "resource set", Method: "PATCH", Path: "/resources/{uri}", Fresh: true,
-		Summary: "Change the name, aliases or scopes of an MCP server",
+		Summary: "Change the name, aliases, scopes or upstream of an MCP server",
 		Details: "Changes only the given settings of an MCP server. New scopes replace all earlier scopes and their\n" +
 			"settings. New aliases replace all earlier aliases. Grants stay, but removed scopes have no effect\n" +
 			"any more, and removing an alias revokes every grant for it.",
@@ -62,7 +67,8 @@ func (s *Service) addResource(ctx context.Context, in NewResource) (Resource, er
 	if len(in.Scopes) == 0 {
 		in.Scopes = []storage.ScopeText{{Name: "mcp", Description: "use this server"}}
 	}
-	change := ResourceChange{Name: in.Name, Scopes: in.Scopes, Aliases: in.Aliases, DPoP: in.DPoP}
+	change := ResourceChange{Name: in.Name, Scopes: in.Scopes, Aliases: in.Aliases, DPoP: in.DPoP,
+		Upstream: in.Upstream, ToolRules: in.ToolRules}
 	if err := change.apply(&r); err != nil {
 		return Resource{}, err
 	}
@@ -70,6 +76,9 @@ func (s *Service) addResource(ctx context.Context, in NewResource) (Resource, er
 		if err == nil {
 			err = fault(ErrConflict, "%s is there already; nothing was changed; change it with: mcp-authd resource set", uri)
 		}
+		return Resource{}, err
+	}
+	if err := s.checkUpstream(ctx, r); err != nil {
 		return Resource{}, err
 	}
 	if err := s.free(ctx, uri, append(slices.Clone(r.Aliases), uri)); err != nil {
@@ -81,8 +90,8 @@ func (s *Service) addResource(ctx context.Context, in NewResource) (Resource, er
 	case err != nil:
 		return Resource{}, err
 	}
-	s.changedResource(ctx, uri, "added")
-	return Resource{Resource: r, From: "store"}, nil
+	s.changedResource(ctx, r, "added")
+	return storedAs(r), nil
 }
 
 // knownResource finds a resource by its canonical URL, ignoring aliases. Without a match it returns
@@ -104,6 +113,9 @@ func (s *Service) setResource(ctx context.Context, in ResourceChange) (Resource,
 	if err := in.apply(&r.Resource); err != nil {
 		return Resource{}, err
 	}
+	if err := s.checkUpstream(ctx, r.Resource); err != nil {
+		return Resource{}, err
+	}
 	if err := s.free(ctx, r.URI, r.Aliases); err != nil {
 		return Resource{}, err
 	}
@@ -115,13 +127,13 @@ func (s *Service) setResource(ctx context.Context, in ResourceChange) (Resource,
 	case err != nil:
 		return Resource{}, err
 	}
-	s.changedResource(ctx, r.URI, "changed")
+	s.changedResource(ctx, r.Resource, "changed")
 	for _, alias := range before {
 		if !slices.Contains(r.Aliases, alias) {
-			s.changedResource(ctx, alias, "removed")
+			s.changedResource(ctx, storage.Resource{URI: alias}, "removed")
 		}
 	}
-	return r, nil
+	return storedAs(r.Resource), nil
 }
 
 // apply validates the change and applies it to a record.
@@ -148,6 +160,7 @@ func (c ResourceChange) apply(r *storage.Resource) error {
 		}
 		r.Aliases = aliases
 	}
+	c.applyUpstream(r)
 	if len(c.Scopes) > 0 {
 		r.Scopes = slices.Clone(c.Scopes)
 		return completeScopes(r)

@@ -38,27 +38,28 @@ type common struct {
 }
 
 // sites puts the configured MCP servers with an upstream behind guards, next to the authorization
-// server. It may return nil.
+// server.
 func (p Parts) sites(
-	ctx context.Context, as *authserver.Server, main http.Handler, calls *lastCalls,
+	ctx context.Context, as *authserver.Server, main http.Handler, all common,
 ) (*gateway.Sites, error) {
-	var sites *gateway.Sites
 	stored, err := p.Store.ListResources(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := common{p.bodies(), calls, newFirstCalls(as.Issuer(), p.Now), nil}
+	sites, err := gateway.NewSites(as.Issuer(), main)
+	if err != nil {
+		return nil, err
+	}
 	for i := range p.Config.Resources {
 		r := &p.Config.Resources[i]
 		if !r.Upstream.Set() {
 			continue
 		}
-		if sites == nil {
-			if sites, err = gateway.NewSites(as.Issuer(), main); err != nil {
-				return nil, err
-			}
+		site, err := p.site(ctx, as, r, p.sharesOrigin(r, stored), all)
+		if err == nil {
+			err = sites.Add(site.Resource, site.Guard, site.Server)
 		}
-		if err := p.addSite(ctx, sites, as, r, stored, all); err != nil {
+		if err != nil {
 			sites.Close()
 			return nil, err
 		}
@@ -66,22 +67,19 @@ func (p Parts) sites(
 	return sites, nil
 }
 
-func (p Parts) addSite(
-	ctx context.Context, sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource,
-	all common,
-) (err error) {
+// site puts an MCP server behind a guard.
+func (p Parts) site(
+	ctx context.Context, as *authserver.Server, r *config.Resource, shared bool, all common,
+) (site gateway.Site, err error) {
 	if all.watch, err = p.watch(ctx, r); err != nil {
-		return err
+		return site, err
 	}
-	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), all)
+	guard, err := p.guard(as, r, shared, all)
 	if err != nil {
-		return err
+		return site, err
 	}
 	server, err := p.upstream(as, r, guard, shows(r, guard, all.watch))
-	if err != nil {
-		return err
-	}
-	return sites.Add(r.URI, guard, watched{server, all.watch})
+	return gateway.Site{Resource: r.URI, Guard: guard, Server: watched{server, all.watch}}, err
 }
 
 // watched is an MCP server with a watch on its tools.
@@ -129,6 +127,9 @@ func (p Parts) guardConfig(
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
 		Calls:  each(p.logCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
 		Logger: log, Tracer: p.traces.Calls(p.Config.Traces.Arguments),
+	}
+	if d, ok := c.Validator.(mcpresource.Decisions); ok && p.stored {
+		c.Validator = consistent{c.Validator, d}
 	}
 	if p.Config.Audit.Required {
 		c.Check = p.beginCall(r.URI)
@@ -256,7 +257,7 @@ func (p Parts) upstream(
 	if err != nil {
 		return nil, err
 	}
-	return p.Backend(r, gateway.Config{
+	c := gateway.Config{
 		Tasks: tasks,
 		May: func(ctx context.Context, tool string) bool {
 			return guard.Covers(ctx, mcpresource.Operation{Method: "tools/call", Name: tool})
@@ -267,7 +268,11 @@ func (p Parts) upstream(
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
 			Audience: u.ID.Audience, Issuer: as.Issuer(), Signer: as.Keys(),
 		},
-	})
+	}
+	if p.stored {
+		c.Permits = p.permits
+	}
+	return p.Backend(r, c)
 }
 
 // shows returns the filter for lists. By default, lists show everything that the caller may use or
@@ -370,9 +375,6 @@ func brief(s string) string {
 // TryGateway sends a request to each MCP server behind the gateway, and logs those that do not
 // respond properly.
 func (s *Server) TryGateway(ctx context.Context) {
-	if s.sites == nil {
-		return
-	}
 	s.sites.Try(ctx, func(resource string, err error) {
 		s.parts.Log.Warn("an MCP server does not answer as it should", "resource", resource, "error", err)
 	})

@@ -38,4 +38,4 @@ func Tasks(store storage.Tasks, resource string, keys [][]byte) (mcpresource.Tas
 }
 
 // Beside returns a handler that serves mux first, and then the server.
-func (s *Server) Beside(mux *http.ServeMux) http.Handler { return s.traced(home{mux, s.home}) }
+func (s *Server) Beside(mux *http.ServeMux) http.Handler { return s.traced(home{mux, s.sites}) }

@@ -174,7 +174,7 @@ func TestCallsAreNotedOnceAMinute(t *testing.T) {
 func TestCallsOfTheDrainAreNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notes{}
-		s := &Server{sites: new(gateway.Sites), calls: taking(store)}
+		s := &Server{sites: new(gateway.Sites), stored: new(storedSites), calls: taking(store)}
 		ctx, stop := context.WithCancel(t.Context())
 		settle := s.runSites(ctx)
 		stop()

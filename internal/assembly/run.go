@@ -47,12 +47,8 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 // runSites runs the MCP servers until ctx ends. Calls may still finish while the server drains. The
 // returned function is called after that, and waits until the last tool calls are written.
 func (s *Server) runSites(ctx context.Context) (settle func()) {
-	if s.sites == nil && !s.inside {
-		return func() {}
-	}
-	if s.sites != nil {
-		go s.sites.Run(ctx)
-	}
+	s.stored.run(ctx)
+	go s.sites.Run(ctx)
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -67,11 +63,7 @@ func (s *Server) runSites(ctx context.Context) (settle func()) {
 
 // Handler returns the handler of the public listener.
 func (s *Server) Handler() http.Handler {
-	h := http.Handler(s.home)
-	if s.sites != nil {
-		h = s.sites
-	}
-	return s.traced(h)
+	return s.traced(s.sites)
 }
 
 func (s *Server) traced(h http.Handler) http.Handler {
@@ -80,10 +72,6 @@ func (s *Server) traced(h http.Handler) http.Handler {
 
 // Readyz reports whether the authorization server and the MCP servers are ready.
 func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
-	if s.sites == nil {
-		s.Auth.Readyz(w, r)
-		return
-	}
 	s.sites.Readyz(s.Auth.Readyz)(w, r)
 }
 

@@ -39,21 +39,22 @@ type Parts struct {
 	traces  *traces.Traces // nil if traces.enabled is false
 	replica string         // the ID of this server; "" for a command
 	peers   *peers.Peers   // forwards session requests; may be nil
+	stored  bool           // its MCP servers are those of the store
 }
 
-// Server is an authorization server with a gateway for the configured MCP servers that have an
-// upstream.
+// Server is an authorization server with a gateway for the MCP servers that have an upstream.
 type Server struct {
 	Auth       *authserver.Server
 	parts      Parts
 	home       home
 	notifier   *notice.Notifier       // of the administrative APIs; may be nil
 	delegation *thirdparty.Delegation // nil without a configured provider
-	sites      *gateway.Sites         // nil without an upstream
-	inside     bool                   // an MCP server is part of this program, see Inside
-	calls      *lastCalls             // of sites, and of the server inside
-	audit      *auditlog.Writer       // nil if audit.enabled is false
-	sinks      *auditsink.Deliverer   // of the audit log; may be nil
+	sites      *gateway.Sites
+	stored     *storedSites         // of sites
+	inside     bool                 // an MCP server is part of this program, see Inside
+	calls      *lastCalls           // of sites, and of the server inside
+	audit      *auditlog.Writer     // nil if audit.enabled is false
+	sinks      *auditsink.Deliverer // of the audit log; may be nil
 	after      func(time.Duration) <-chan time.Time
 }
 
@@ -104,7 +105,12 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	}
 	s.home = home{beside, s.Auth.Handler()}
 	s.calls = p.lastCalls(s.Auth.Issuer())
-	if s.sites, err = p.sites(ctx, s.Auth, s.home, s.calls); err != nil {
+	all := common{p.bodies(), s.calls, newFirstCalls(s.Auth.Issuer(), p.Now), nil}
+	if s.sites, err = p.sites(ctx, s.Auth, s.home, all); err != nil {
+		return nil, err
+	}
+	if s.stored, err = p.storedSites(ctx, s.Auth, s.sites, all); err != nil {
+		s.sites.Close()
 		return nil, err
 	}
 	return s, nil
@@ -116,9 +122,8 @@ func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 // Close stops the gateway, and sends the remaining spans.
 func (s *Server) Close() {
 	defer s.parts.traces.Close()
-	if s.sites != nil {
-		_ = s.sites.Close()
-	}
+	s.stored.close()
+	_ = s.sites.Close()
 }
 
 // config returns the configuration of the authorization server.

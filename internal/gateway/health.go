@@ -36,7 +36,8 @@ type health struct {
 func newHealth(c Config, target *url.URL, t http.RoundTripper) (*health, error) {
 	h := &health{resource: c.Resource, log: c.Logger, now: c.Now}
 	if c.Health == "" {
-		h.probe = func(ctx context.Context) error { return connect(ctx, target) }
+		dialer := &net.Dialer{Control: c.Permits}
+		h.probe = func(ctx context.Context) error { return connect(ctx, dialer, target) }
 		return h, nil
 	}
 	page, err := target.Parse(c.Health)
@@ -47,12 +48,12 @@ func newHealth(c Config, target *url.URL, t http.RoundTripper) (*health, error) 
 	return h, nil
 }
 
-func connect(ctx context.Context, target *url.URL) error {
+func connect(ctx context.Context, dialer *net.Dialer, target *url.URL) error {
 	port := target.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[target.Scheme]
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Hostname(), port))
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(target.Hostname(), port))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -31,24 +32,36 @@ type Server interface {
 }
 
 // Sites serves the authorization server and any number of MCP servers, selected by host and path.
-// Add must not be called after the first request.
+// Add must not be called after the first request. Replace may be called at any time.
 type Sites struct {
-	home    string // host of the authorization server
-	main    http.Handler
-	muxes   map[string]*http.ServeMux
-	secure  map[string]bool // hosts with https resources
-	servers []served
+	// Refresh, if set, is called before a request that may be for an MCP server of Replace, so that
+	// its sites are current.
+	Refresh func(context.Context)
+
+	home  string // host of the authorization server
+	main  http.Handler
+	fixed []Site // of Add
+	now   atomic.Pointer[table]
 
 	patience time.Duration // timeout of Try for one server
 }
 
+// Site is an MCP server behind its guard.
+type Site struct {
+	Resource string
+	Guard    *mcpresource.Guard
+	Server   Server
+}
+
+// table holds the sites of one moment. It does not change once it is used.
+type table struct {
+	muxes   map[string]*http.ServeMux
+	secure  map[string]bool // hosts with https resources
+	servers []Site
+}
+
 // tryPatience allows time for a program that npx must download first.
 const tryPatience = time.Minute
-
-type served struct {
-	resource string
-	Server
-}
 
 // NewSites returns a Sites. main, the authorization server, serves all paths without an MCP server.
 func NewSites(issuer string, main http.Handler) (*Sites, error) {
@@ -56,11 +69,12 @@ func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: issuer: %w", err)
 	}
-	return &Sites{
-		home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}, secure: map[string]bool{},
-		patience: tryPatience,
-	}, nil
+	s := &Sites{home: site(u.Host), main: main, patience: tryPatience}
+	s.now.Store(newTable())
+	return s, nil
 }
+
+func newTable() *table { return &table{muxes: map[string]*http.ServeMux{}, secure: map[string]bool{}} }
 
 // site returns the part of host that selects a site. All loopback hosts are one site, as they are
 // for the guard.
@@ -77,34 +91,71 @@ func site(host string) string {
 
 // Add mounts an MCP server behind its guard, under its path and its aliases. It returns an error if
 // a path is taken.
-func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err error) {
-	u, err := url.Parse(resource)
+func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) error {
+	added := Site{resource, g, server}
+	if err := s.mount(s.now.Load(), added); err != nil {
+		return err
+	}
+	s.fixed = append(s.fixed, added)
+	return nil
+}
+
+// Replace mounts sites next to those of Add, instead of the sites of the last Replace. It returns
+// an error for each site whose path is taken, by its resource, and serves the others. The caller
+// runs and closes their servers.
+func (s *Sites) Replace(sites []Site) map[string]error {
+	failed := map[string]error{}
+	for {
+		t, ok := newTable(), true
+		for _, fixed := range s.fixed {
+			_ = s.mount(t, fixed) // Add has done it before
+		}
+		for _, added := range sites {
+			if failed[added.Resource] != nil {
+				continue
+			}
+			if err := s.mount(t, added); err != nil {
+				// A part of its paths may be mounted: begin again without it.
+				failed[added.Resource], ok = err, false
+				break
+			}
+		}
+		if ok {
+			s.now.Store(t)
+			return failed
+		}
+	}
+}
+
+// mount adds a site to a table that is not used yet.
+func (s *Sites) mount(t *table, added Site) (err error) {
+	u, err := url.Parse(added.Resource)
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	host := site(u.Host)
-	for _, address := range append(g.Resources(), resource) {
+	for _, address := range append(added.Guard.Resources(), added.Resource) {
 		if u, err := url.Parse(address); host == s.home && (err != nil || s.taken(u)) {
 			return fmt.Errorf("gateway: the path of %s is the authorization server's own", address)
 		}
 	}
-	mux := s.muxes[host]
+	mux := t.muxes[host]
 	if mux == nil {
 		mux = http.NewServeMux()
-		if s.muxes[host] = mux; host == s.home {
+		if t.muxes[host] = mux; host == s.home {
 			mux.Handle("/", s.main)
 		}
 	}
 	defer func() {
 		if recover() != nil { // ServeMux panics if a pattern is taken
-			err = fmt.Errorf("gateway: another MCP server is at the path of %s, or of one of its aliases", resource)
+			err = fmt.Errorf("gateway: another MCP server is at the path of %s, or of one of its aliases", added.Resource)
 		}
 	}()
-	g.Register(mux, server)
+	added.Guard.Register(mux, added.Server)
 	if u.Scheme == "https" {
-		s.secure[host] = true
+		t.secure[host] = true
 	}
-	s.servers = append(s.servers, served{resource, server})
+	t.servers = append(t.servers, added)
 	return nil
 }
 
@@ -124,8 +175,12 @@ func (s *Sites) taken(u *url.URL) bool {
 // ServeHTTP implements http.Handler.
 func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host := site(r.Host)
-	if mux, ok := s.muxes[host]; ok {
-		if s.secure[host] {
+	if host == s.home && s.mayChange(r.URL) {
+		s.refresh(r.Context())
+	}
+	t := s.now.Load()
+	if mux, ok := t.muxes[host]; ok {
+		if t.secure[host] {
 			w.Header().Set("Strict-Transport-Security", wire.StrictTransportSecurity)
 		}
 		mux.ServeHTTP(w, r)
@@ -134,10 +189,21 @@ func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.main.ServeHTTP(w, r)
 }
 
-// Run maintains every server until ctx ends.
+// mayChange reports whether a path may be that of an MCP server of Replace, or of its metadata.
+func (s *Sites) mayChange(u *url.URL) bool {
+	return strings.HasPrefix(u.Path, "/.well-known/") || !s.taken(u)
+}
+
+func (s *Sites) refresh(ctx context.Context) {
+	if s.Refresh != nil {
+		s.Refresh(ctx)
+	}
+}
+
+// Run maintains every server of Add until ctx ends.
 func (s *Sites) Run(ctx context.Context) {
-	for _, server := range s.servers {
-		go server.Run(ctx)
+	for _, fixed := range s.fixed {
+		go fixed.Server.Run(ctx)
 	}
 	<-ctx.Done()
 }
@@ -145,20 +211,20 @@ func (s *Sites) Run(ctx context.Context) {
 // Try contacts every server once and calls report with each error. Each server has one minute to
 // answer.
 func (s *Sites) Try(ctx context.Context, report func(resource string, err error)) {
-	for _, server := range s.servers {
+	for _, tried := range s.now.Load().servers {
 		brief, cancel := context.WithTimeout(ctx, s.patience)
-		_, err := server.Try(brief)
+		_, err := tried.Server.Try(brief)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			report(server.resource, err)
+			report(tried.Resource, err)
 		}
 	}
 }
 
-// Close closes every server.
+// Close closes every server of Add.
 func (s *Sites) Close() error {
-	for _, server := range s.servers {
-		_ = server.Close() // a server that has already ended needs no closing
+	for _, fixed := range s.fixed {
+		_ = fixed.Server.Close() // a server that has already ended needs no closing
 	}
 	return nil
 }
@@ -174,10 +240,11 @@ func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
 			body = map[string]any{}
 		}
 		upstreams := map[string]string{}
-		for _, server := range s.servers {
-			upstreams[server.resource] = "up"
-			if server.Check(r.Context()) != nil {
-				upstreams[server.resource] = "down"
+		s.refresh(r.Context())
+		for _, checked := range s.now.Load().servers {
+			upstreams[checked.Resource] = "up"
+			if checked.Server.Check(r.Context()) != nil {
+				upstreams[checked.Resource] = "down"
 			}
 		}
 		if len(upstreams) > 0 {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -223,6 +224,54 @@ func TestTryEnds(t *testing.T) {
 		case <-wrong:
 		case <-time.After(time.Minute):
 			t.Fatal("it waits for the first one")
+		}
+	}
+}
+
+// TestReplacedSites checks that Replace serves new sites and ends earlier ones, leaves those of Add
+// alone, and skips only a site whose path is taken. Refresh is called before a request that may be
+// for such a site, and not for the authorization server's own paths.
+func TestReplacedSites(t *testing.T) {
+	const root = "https://mcp.example.com"
+	main := http.NewServeMux()
+	main.HandleFunc("/token", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "token") })
+	main.Handle("/.well-known/", http.NotFoundHandler())
+	main.Handle("/", http.NotFoundHandler())
+	sites, err := NewSites(root, main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sites.Add(root+"/fixed", openGuard(t, root+"/fixed"), fake{}); err != nil {
+		t.Fatal(err)
+	}
+	refreshed := 0
+	sites.Refresh = func(context.Context) { refreshed++ }
+	status := func(path string) int {
+		w := httptest.NewRecorder()
+		sites.ServeHTTP(w, httptest.NewRequest(http.MethodGet, root+path, nil))
+		return w.Code
+	}
+	of := func(path string) Site { return Site{root + path, openGuard(t, root+path), fake{}} }
+	const a, described = "/a", "/.well-known/oauth-protected-resource/a"
+	failed := sites.Replace([]Site{of("/token"), of("/fixed"), of(a)})
+	if len(failed) != 2 || !strings.Contains(fmt.Sprint(failed[root+"/token"]), "authorization server's own") ||
+		!strings.Contains(fmt.Sprint(failed[root+"/fixed"]), "another MCP server") {
+		t.Errorf("taken paths: %v", failed)
+	}
+	for path, want := range map[string]bool{a: true, described: true, "/fixed": true, "/b": false} {
+		if got := status(path) != http.StatusNotFound; got != want {
+			t.Errorf("%s is served: %v, want %v", path, got, want)
+		}
+	}
+	if refreshed != 4 || status("/token") != http.StatusOK || refreshed != 4 {
+		t.Errorf("refreshed %d times for 4 requests that may be for a site", refreshed)
+	}
+	if failed := sites.Replace(nil); len(failed) != 0 {
+		t.Error(failed)
+	}
+	for path, want := range map[string]bool{a: false, described: false, "/fixed": true} {
+		if got := status(path) != http.StatusNotFound; got != want {
+			t.Errorf("after the end of %s, %s is served: %v, want %v", a, path, got, want)
 		}
 	}
 }

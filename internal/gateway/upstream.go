@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
@@ -25,14 +26,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Config describes one MCP server that is reached over HTTP. URL and Resource are required. Every
-// other zero value is a safe default.
+// Config describes an MCP server that is reached over HTTP. Only URL and Resource are required.
 type Config struct {
 	URL      string // the server's MCP endpoint
 	Resource string // the public URL that clients use
 	Identity Identity
-	// Headers are sent with every request and replace client headers of the same name. They can
-	// hold the gateway's credentials for the MCP server.
+	// Headers, such as credentials, are sent with every request instead of client headers of the
+	// same name.
 	Headers http.Header
 	// Cookies lists the names of cookies that pass in both directions, "*" for all. Default: none.
 	// Cookies of the authorization server never pass.
@@ -42,6 +42,8 @@ type Config struct {
 	// Timeout bounds the wait for the response header. A server that answers without a stream sends
 	// it when a tool has finished. Default: 5 minutes. The body has no time limit.
 	Timeout time.Duration
+	// Permits, if set, checks each address to connect to (net.Dialer.Control).
+	Permits func(network, address string, conn syscall.RawConn) error
 	// Health is a URL, or a path on the server, that returns 2xx when the server is up. Default:
 	// the server is up if the gateway can connect to it.
 	Health string
@@ -108,7 +110,7 @@ type Upstream struct {
 	closeIdle func()
 }
 
-// New returns an upstream, or an error that names the fault in c.
+// New returns an upstream, or an error that names the fault.
 func New(c Config) (*Upstream, error) {
 	target, err := url.Parse(c.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" ||
@@ -126,8 +128,8 @@ func New(c Config) (*Upstream, error) {
 	if err := c.Identity.check(); err != nil {
 		return nil, err
 	}
-	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL, c.Now),
-		cancels: make(chan struct{}, cancelsMost)}
+	signer, cancels := newSigner(c.Identity, c.Resource, c.URL, c.Now), make(chan struct{}, cancelsMost)
+	u := &Upstream{c: c, target: target, signer: signer, cancels: cancels}
 	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
 	u.closeIdle = transport.CloseIdleConnections
@@ -166,7 +168,7 @@ func (c Config) withDefaults() Config {
 // transport returns an HTTP transport that does not request compression and ignores proxy settings,
 // because an MCP server runs beside the gateway.
 func (u *Upstream) transport() *http.Transport {
-	dialer := &net.Dialer{Timeout: u.c.Connect, KeepAlive: connectionKeep}
+	dialer := &net.Dialer{Timeout: u.c.Connect, KeepAlive: connectionKeep, Control: u.c.Permits}
 	return &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: u.c.Connect, ResponseHeaderTimeout: u.c.Timeout,
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: maxHead,

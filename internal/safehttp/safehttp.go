@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -124,6 +125,34 @@ func guard(o Options) func(network, address string, conn syscall.RawConn) error 
 	}
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)).Safe
 }
+
+// private lists the networks that Internal permits. metadata lists the addresses in them, and among
+// the public ones, at which clouds serve credentials to the machine.
+var (
+	private = []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+	}
+	metadata = []netip.Addr{
+		netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("fd00:ec2::254"),
+		netip.MustParseAddr("fd20:ce::254"),
+	}
+)
+
+// Internal checks an address for net.Dialer.Control. It permits public addresses, private networks
+// and this machine. It refuses other special-use addresses, such as link-local ones, and the
+// metadata services of clouds.
+func Internal(network, address string, conn syscall.RawConn) error {
+	if to, err := netip.ParseAddrPort(address); err == nil && slices.Contains(metadata, to.Addr().Unmap()) {
+		return fmt.Errorf("%w: %s is a metadata service", ErrRefused, to.Addr())
+	}
+	if err := internal(network, address, conn); err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return nil
+}
+
+var internal = guard(Options{InsecureLoopback: true, Networks: private})
 
 // Validators let a server respond that a copy is current (RFC 9110 §13.1).
 type Validators struct{ ETag, LastModified string }

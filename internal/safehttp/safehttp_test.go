@@ -201,3 +201,25 @@ func TestCheckAdmits(t *testing.T) {
 		}
 	}
 }
+
+// TestInternal checks which addresses an administrator may put a server at while the server runs.
+func TestInternal(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:3000": true, "[::1]:3000": true, "10.1.2.3:80": true, "172.20.0.2:80": true, "192.168.1.1:80": true,
+		"[fd12:3456::1]:80": true, "93.184.215.14:443": true, "[2606:4700::1]:443": true,
+		"[::ffff:127.0.0.1]:80": false,
+		"169.254.169.254:80":    false, "[fe80::1]:80": false, "[fd00:ec2::254]:80": false, "[fd20:ce::254]:80": false,
+		"168.63.129.16:80": false, "[::ffff:169.254.169.254]:80": false, "[::ffff:168.63.129.16]:80": false,
+		"0.0.0.0:80": false, "[::]:80": false, "100.100.100.200:80": false, "192.0.0.192:80": false,
+		"224.0.0.1:80": false, "255.255.255.255:80": false, "[64:ff9b::a9fe:a9fe]:80": false, "metadata:80": false,
+	} {
+		a, err := netip.ParseAddrPort(address)
+		network := "tcp4"
+		if err == nil && a.Addr().Is6() {
+			network = "tcp6"
+		}
+		if err := Internal(network, address, nil); (err == nil) != want || err != nil && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: got %v, permitted should be %v", address, err, want)
+		}
+	}
+}

@@ -209,12 +209,25 @@ type Resource struct {
 	// DPoP says whether tokens for it must be bound to a key of the client. An alias follows its
 	// resource.
 	DPoP DPoP `json:"dpop,omitempty"`
+	// Upstream is the URL at which the gateway reaches the MCP server; "": it is not behind the
+	// gateway, or the configuration file says where it is.
+	Upstream string `json:"upstream,omitempty"`
+	// ToolRules are the gateway's rules for the tools of a server with an Upstream.
+	ToolRules []ToolRule `json:"tool_rules,omitempty"`
 	// AliasOf is the URI of the resource that this is an alias of, in a catalogue that lists
 	// aliases separately.
 	AliasOf string `json:"alias_of,omitempty"`
 	// Own marks a resource of the authorization server itself, such as its API. It is not an MCP
 	// server that users connect: only requests that name it mean it, and no list contains it.
 	Own bool `json:"-"`
+}
+
+// ToolRule says what a call of a tool needs, beyond the scopes that every call needs.
+type ToolRule struct {
+	Name   string   `json:"name"` // exact, or a prefix that ends in "*"
+	Scopes []string `json:"scopes,omitempty"`
+	Deny   bool     `json:"deny,omitempty"`   // no caller may call it
+	Direct bool     `json:"direct,omitempty"` // the application may call it, but none of its sub-agents
 }
 
 // DPoP says whether tokens for a resource must be bound to a key of the client (RFC 9449).

@@ -217,8 +217,8 @@ type Resources interface {
 	// AddResource creates a resource. It returns ErrExists if its URI or one of its aliases is
 	// taken, as a URI or as an alias. One of N concurrent calls for the same URI or alias succeeds.
 	AddResource(ctx context.Context, r Resource) error
-	// ReplaceResource changes the name, scopes and aliases of a resource, and revokes the grants of
-	// removed aliases. It returns ErrNotFound if the resource does not exist. It returns ErrExists,
+	// ReplaceResource changes a resource, except its URI and creation time, and revokes the grants
+	// of removed aliases. It returns ErrNotFound if the resource does not exist. It returns ErrExists,
 	// and changes nothing, if another resource has one of the aliases.
 	ReplaceResource(ctx context.Context, r Resource, now time.Time) error
 	// ListResources returns all stored resources, oldest first, with their aliases in order.

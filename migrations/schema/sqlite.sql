@@ -1,4 +1,4 @@
--- steps 1 to 62
+-- steps 1 to 63
 -- Written by go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -55,7 +55,7 @@ CREATE TABLE resources (
     name       TEXT NOT NULL,
     scopes     TEXT NOT NULL,
     created_at INTEGER NOT NULL
-, alias_of TEXT REFERENCES resources (uri) ON DELETE CASCADE, dpop TEXT NOT NULL DEFAULT '') STRICT;
+, alias_of TEXT REFERENCES resources (uri) ON DELETE CASCADE, dpop TEXT NOT NULL DEFAULT '', upstream TEXT NOT NULL DEFAULT '', tool_rules TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE signing_keys (
     id         TEXT PRIMARY KEY,

@@ -60,7 +60,8 @@ func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 		if err := set(m.value, given[m.name]); err != nil {
 			return in, fmt.Errorf("%s: %w", caption(m.name), err)
 		}
-		if m.clear && given.Has(m.name) && m.value.IsNil() {
+		cleared := given.Has(m.name) || rowable(m.value.Type()) && rowsIn(m.name, given) > 0
+		if m.clear && cleared && m.value.IsNil() {
 			m.value.Set(reflect.MakeSlice(m.value.Type(), 0, 0))
 		}
 	}

@@ -175,8 +175,8 @@ var servers = noun{
 	title:   "MCP servers",
 	menu:    menuServers,
 	lead:    "What clients can get tokens for, and the scopes that people are asked to allow.",
-	columns: []string{"name", "uri", "scopes", "from", "dpop"},
-	hide:    []string{"name", "config"},
+	columns: []string{"name", "uri", "scopes", "upstream", "from", "dpop"},
+	hide:    []string{"name", "config", "tool_rules"},
 	shapes:  map[string]shape{"scopes": scopeNames},
 	rows:    []string{"resource remove"},
 	backs:   map[string]string{"resource accept": "resource tools"},
@@ -198,7 +198,7 @@ var servers = noun{
 		},
 		"rules": {title: "Who may have what", columns: ruleColumns},
 		"tools": {
-			title: "What its tools need", columns: []string{"name", "scopes", "denied", "clearance"},
+			title: "What its tools need", columns: []string{"name", "scopes", "denied", "direct", "clearance"},
 		},
 	},
 	related: []related{

@@ -106,6 +106,8 @@ var rowLabels = map[string]string{
 	"every_call": "Needed by every call",
 	"required":   "People cannot leave it out",
 	"dangerous":  "Granted only to a person who picks it",
+	"deny":       "Nobody may call it",
+	"direct":     "Not for a helper of the application",
 	"implies":    "Includes these scopes",
 	"max_age":    "Signed in at most this long ago, such as 5m",
 }

@@ -21,7 +21,7 @@ func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
 func addAddresses(ctx context.Context, q querier, rows []column.Address) error {
 	for _, row := range rows {
 		err := changed(storage.ErrExists)(exec(ctx, q,
-			"INSERT INTO resources ("+column.AddressColumns+") VALUES ($1,$2,$3,$4,$5,$6) ON CONFLICT DO NOTHING",
+			"INSERT INTO resources ("+column.AddressColumns+") VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING",
 			row.Values()...))
 		if err != nil {
 			return err
@@ -36,8 +36,8 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 	return s.txCommitted(ctx, "replace resource", func(ctx context.Context, q querier) error {
 		name, scopes := r.Name, column.List(r.Scopes)
 		err := changed(storage.ErrNotFound)(exec(ctx, q,
-			"UPDATE resources SET name = $1, scopes = $2, dpop = $4 WHERE uri = $3 AND alias_of IS NULL",
-			name, scopes, r.URI, r.DPoP))
+			`UPDATE resources SET name = $1, scopes = $2, dpop = $4, upstream = $5, tool_rules = $6
+			WHERE uri = $3 AND alias_of IS NULL`, name, scopes, r.URI, r.DPoP, r.Upstream, column.ToolRules(r)))
 		if err != nil {
 			return err
 		}

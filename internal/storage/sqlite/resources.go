@@ -17,7 +17,7 @@ func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
 func addAddresses(c *conn, rows []column.Address) error {
 	for _, row := range rows {
 		err := changed(storage.ErrExists)(
-			c.exec("INSERT INTO resources ("+column.AddressColumns+") VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+			c.exec("INSERT INTO resources ("+column.AddressColumns+") VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
 				row.Values()...))
 		if err != nil {
 			return err
@@ -31,8 +31,8 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 	return s.write(ctx, "replace resource", func(c *conn) error {
 		name, scopes := r.Name, column.List(r.Scopes)
 		err := changed(storage.ErrNotFound)(
-			c.exec("UPDATE resources SET name = ?, scopes = ?, dpop = ? WHERE uri = ? AND alias_of IS NULL",
-				name, scopes, r.DPoP, r.URI))
+			c.exec(`UPDATE resources SET name = ?, scopes = ?, dpop = ?, upstream = ?, tool_rules = ?
+				WHERE uri = ? AND alias_of IS NULL`, name, scopes, r.DPoP, r.Upstream, column.ToolRules(r), r.URI))
 		if err != nil {
 			return err
 		}

@@ -21,7 +21,7 @@ func TestSchemaOfNewDatabases(t *testing.T) {
 	stepped := stepByStep(t)
 	script := fmt.Sprintf("-- steps 1 to %d\n", len(stepped.steps)) +
 		"-- Written by go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update.\n\n" + dump(t, stepped, true)
-	path := filepath.Join("..", "..", "migrations", "schema", "sqlite.sql")
+	path := filepath.Join("..", "..", "..", "migrations", "schema", "sqlite.sql")
 	if *update {
 		if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,10 @@ func resources(t *testing.T, e *env) {
 				Access: storage.AccessWrite, Required: true},
 			{Name: "notes:delete", Description: "delete your notes", Access: storage.AccessAdmin, Dangerous: true},
 		}}
-	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now}
+	files := storage.Resource{URI: "https://files.example/mcp", Name: "Files", CreatedAt: e.now,
+		Upstream:  "http://127.0.0.1:3000/mcp",
+		ToolRules: []storage.ToolRule{{Name: "delete_*", Scopes: []string{"w"}}, {Name: "drop", Deny: true}},
+	}
 
 	t.Run("lists what was added, oldest first", func(t *testing.T) {
 		check(t, e.s.AddResource(e.ctx, notes))
@@ -89,6 +92,21 @@ func resources(t *testing.T, e *env) {
 		got, err := e.s.ListResources(e.ctx)
 		check(t, err)
 		same(t, got, []storage.Resource{files, notes})
+	})
+	t.Run("replacing it changes where the gateway reaches it, and what its tools need", func(t *testing.T) {
+		for _, change := range []func(){
+			func() { files.Upstream, files.ToolRules = "https://files.internal/mcp", files.ToolRules[1:] },
+			func() { files.Upstream, files.ToolRules, files.Aliases = "", nil, []string{files.URI + "@work"} },
+			func() {
+				files.Upstream, files.ToolRules = "http://[::1]/mcp", []storage.ToolRule{{Name: "share", Direct: true}}
+			},
+		} {
+			change()
+			check(t, e.s.ReplaceResource(e.ctx, files, e.now))
+			got, err := e.s.ListResources(e.ctx)
+			check(t, err)
+			same(t, got, []storage.Resource{files, notes})
+		}
 	})
 	t.Run("removing it revokes its grants and forgets its consents", func(t *testing.T) {
 		a := e.approval(e.person(t))
