@@ -13,8 +13,10 @@ func (w *Writer) counted(event string, attrs []slog.Attr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	counted, dropped := w.sums.count(o, now)
-	if dropped != nil && dropped.count > 0 {
-		w.close(dropped)
+	for _, c := range dropped {
+		if c.count > 0 {
+			w.close(c)
+		}
 	}
 	if counted != nil && !now.Before(w.beginAt) {
 		err := w.sums.keep(counted)

@@ -28,7 +28,16 @@ const (
 	maxNetworks = 8
 	// maxSums bounds the sums in memory, at about 1,200 bytes each.
 	maxSums = 50_000
+	// maxKinds bounds the leaves of their kinds in bytes, because the names of tools can be long.
+	maxKinds = 100 << 20
+	// sumLine is how much longer than the leaf of its kind the line of a sum in the spool can be.
+	sumLine = 200
+	// maxLine is longer than the longest leaf, whose fields can all be escaped.
+	maxLine = 1 << 20
 )
+
+// The spool never grows beyond what is read of it after a crash: keep renews a file of twice its sums and spoolTidy.
+const _ = uint(maxSpool - 2*(maxKinds+maxSums*sumLine) - spoolTidy - maxLine)
 
 // varying are the fields in which routine events differ that are otherwise alike. An entry for many has none of
 // them.
@@ -40,6 +49,7 @@ var varying = []string{"arguments_digest", "at", "jti", "remote", "request_id"}
 type sums struct {
 	byKey map[string]*sum
 	due   byEnd
+	kinds int   // the bytes of all keys
 	next  int64 // the number of the next window
 	spool spool // what each window with events would be as an entry
 }
@@ -84,8 +94,8 @@ func occurrenceOf(now time.Time, event string, attrs []slog.Attr) (o occurrence)
 }
 
 // count counts an event and returns its sum, or nil for an event that must be an entry because nothing like it was
-// recorded lately. dropped is a sum that made room for it.
-func (s *sums) count(o occurrence, now time.Time) (counted, dropped *sum) {
+// recorded lately. dropped are the sums that made room for it.
+func (s *sums) count(o occurrence, now time.Time) (counted *sum, dropped []*sum) {
 	if c, ok := s.byKey[o.key]; ok {
 		c.used = now
 		if c.isNew(o.network) {
@@ -99,9 +109,8 @@ func (s *sums) count(o occurrence, now time.Time) (counted, dropped *sum) {
 		}
 		return c, nil
 	}
-	if len(s.due) >= maxSums {
-		dropped = heap.Pop(&s.due).(*sum)
-		delete(s.byKey, dropped.key)
+	for len(s.due) > 0 && (len(s.due) >= maxSums || s.kinds+len(o.key) > maxKinds) {
+		dropped = append(dropped, s.pop())
 	}
 	c := &sum{
 		kind: o.kind, number: s.number(), window: firstWindow, longest: longestWindow, ends: now.Add(firstWindow),
@@ -114,8 +123,17 @@ func (s *sums) count(o occurrence, now time.Time) (counted, dropped *sum) {
 		s.byKey = map[string]*sum{}
 	}
 	s.byKey[c.key] = c
+	s.kinds += len(c.key)
 	heap.Push(&s.due, c)
 	return nil, dropped
+}
+
+// pop removes the sum whose window ends first.
+func (s *sums) pop() *sum {
+	c := heap.Pop(&s.due).(*sum)
+	delete(s.byKey, c.key)
+	s.kinds -= len(c.key)
+	return c
 }
 
 // isNew reports whether the kind has no event yet from a network, and remembers the network. Beyond maxNetworks none is
@@ -140,8 +158,7 @@ func (s *sums) ended(now time.Time) *sum {
 		c := s.due[0]
 		done := *c
 		if c.count == 0 && now.Sub(c.used) >= sumIdle {
-			heap.Pop(&s.due)
-			delete(s.byKey, c.key)
+			s.pop()
 			continue
 		}
 		c.number, c.count, c.first, c.last = s.number(), 0, time.Time{}, time.Time{}

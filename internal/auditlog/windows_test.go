@@ -2,6 +2,8 @@ package auditlog
 
 import (
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,5 +49,34 @@ func TestWindows(t *testing.T) {
 		if closeDue(); len(s.byKey) != 0 || len(s.due) != 0 {
 			t.Errorf("OP-02: %s: a sum at rest is kept", c.event)
 		}
+	}
+}
+
+// TestSumsOfLongNames: OP-02. Sums with long names make room for each other and lose no event. So their spool stays
+// short enough to be read after a crash, see maxKinds.
+func TestSumsOfLongNames(t *testing.T) {
+	const kinds = maxKinds/maxLine + 10
+	var s sums
+	now, events, recorded := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC), int64(0), int64(0)
+	for i := range kinds {
+		now = now.Add(time.Millisecond)
+		key := strconv.Itoa(i) + strings.Repeat("x", maxLine)
+		for range 2 {
+			counted, dropped := s.count(occurrence{at: now, kind: kind{event: audit.ToolCalled, key: key}}, now)
+			events++
+			if counted == nil {
+				recorded++
+			}
+			for _, c := range dropped {
+				recorded += c.count
+			}
+		}
+		if s.kinds > maxKinds {
+			t.Fatalf("%d sums have kinds of %d bytes", len(s.byKey), s.kinds)
+		}
+	}
+	left := int64(len(s.counting()))
+	if left < kinds-20 || left == kinds || recorded+left != events {
+		t.Errorf("of %d events %d are recorded and %d counted", events, recorded, left)
 	}
 }
