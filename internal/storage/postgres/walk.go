@@ -36,21 +36,21 @@ ranked AS (SELECT g.id, row_number() OVER (PARTITION BY d.user_id, d.client_id, 
 	FROM due d CROSS JOIN LATERAL (SELECT id, ` + usedAt + ` AS used FROM grants g
 		WHERE hashtext(g.user_id) = hashtext(d.user_id) AND hashtext(g.client_id) = hashtext(d.client_id)
 		AND g.user_id = d.user_id AND g.client_id = d.client_id AND g.resource = d.resource
-		AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL LIMIT 1000) g)
+		AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL LIMIT ` + column.SupersedeReads + `) g)
 UPDATE grants AS g SET revoked_at = $3, sweep_at = least(g.sweep_at, $4), revoked_by = $5 FROM ranked r
 WHERE g.id = r.id AND g.revoked_at IS NULL AND (r.place > $6 OR r.place > $7 AND ` + usedAt + ` <= $8)
 RETURNING g.user_id, g.client_id, g.resource`
 )
 
-// walk advances both walks until a batch changes grants, and returns how many it ended or removed.
+// walk advances both walks until they have ended or removed limit grants, and returns how many.
 func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		n, moved := 0, false
 		err = s.tx(ctx, "walk the grants", func(ctx context.Context, q querier) (err error) {
-			n, moved, err = walkBatch(ctx, q, column.Millis(now), limit)
+			n, moved, err = walkBatch(ctx, q, column.Millis(now), min(limit, column.WalkStep))
 			return err
 		})
-		if total += n; err != nil || total > 0 || !moved {
+		if total += n; err != nil || total >= limit || !moved {
 			break
 		}
 	}

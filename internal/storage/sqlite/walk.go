@@ -29,24 +29,24 @@ used AS (SELECT g.id, g.user_id, g.client_id, g.resource, max(g.code_used_at, co
 	FROM due d CROSS JOIN grants g WHERE g.id IN (SELECT id FROM grants l WHERE substr(l.user_id, -8) = substr(d.user_id, -8)
 		AND substr(l.client_id, 9, 4) || substr(l.client_id, -8) = substr(d.client_id, 9, 4) || substr(d.client_id, -8)
 		AND l.user_id = d.user_id AND l.client_id = d.client_id AND l.resource = d.resource
-		AND l.revoked_at IS NULL AND l.code_used_at IS NOT NULL LIMIT 1000)),
+		AND l.revoked_at IS NULL AND l.code_used_at IS NOT NULL LIMIT ` + column.SupersedeReads + `)),
 ranked AS (SELECT id, at, row_number() OVER (PARTITION BY user_id, client_id, resource ORDER BY at DESC, id DESC) AS place FROM used)
 UPDATE grants SET revoked_at = ?3, sweep_at = min(sweep_at, ?4), revoked_by = ?5
 WHERE id IN (SELECT id FROM ranked WHERE place > ?6 OR place > ?7 AND at <= ?8)
 RETURNING user_id, client_id, resource`
 )
 
-// walk advances both walks until a batch changes grants, and returns how many it ended or removed.
+// walk advances both walks until they have ended or removed limit grants, and returns how many.
 // Each batch has its own transaction, because there may be a thousand.
 func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		var n int64
 		var moved bool
 		err = s.write(ctx, "walk the grants", func(c *conn) (err error) {
-			n, moved, err = walkBatch(c, column.Millis(now), limit)
+			n, moved, err = walkBatch(c, column.Millis(now), min(limit, column.WalkStep))
 			return err
 		})
-		if total += int(n); err != nil || total > 0 || !moved {
+		if total += int(n); err != nil || total >= limit || !moved {
 			break
 		}
 	}

@@ -15,19 +15,21 @@ const manyGrants = `INSERT INTO grants (id, client_id, user_id, resource, scopes
 	SELECT 'grt_' || hex(randomblob(13)), 'mcp_hosted', 'usr_' || ((i - 1) / ?4), 'https://mcp.example.com/mcp', '["mcp"]',
 		?1, ?1, ?2, randomblob(32), '', '', ?1, ?1, ?2, i FROM n`
 
-// TestASweepOfManySignInsIsBounded: issue 12, 3.2. A user with very many grants for one client
-// delays no other user: one sweep reads a thousand of them.
+// TestASweepOfManySignInsIsBounded: issue 12, 3.2; OP-06. A user with very many grants for one client delays no other
+// user: one batch reads a thousand of them. Sweeps leave none behind.
 func TestASweepOfManySignInsIsBounded(t *testing.T) {
-	s, edit := openEditable(t)
-	now, left := time.Now(), 3000
-	edit(manyGrants, now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), left, left)
-	for left > 64 {
-		n, err := s.Sweep(t.Context(), storage.Retention{Now: now}, 100)
-		if err != nil || n > 1000 {
-			t.Fatalf("one sweep ended %d grants: %v", n, err)
-		}
-		if left -= n; n == 0 {
-			t.Fatalf("%d are left, want 64", left)
+	for _, limit := range []int{100, 2000} {
+		s, edit := openEditable(t)
+		now, left := time.Now(), 6000
+		edit(manyGrants, now.Add(-time.Hour).UnixMilli(), now.Add(time.Hour).UnixMilli(), left, left)
+		for left > 64 {
+			n, err := s.Sweep(t.Context(), storage.Retention{Now: now}, limit)
+			if err != nil || n > limit+1000 {
+				t.Fatalf("one sweep of %d ended %d grants: %v", limit, n, err)
+			}
+			if left -= n; n == 0 {
+				t.Fatalf("sweeps of %d leave %d, want 64", limit, left)
+			}
 		}
 	}
 }

@@ -16,8 +16,15 @@ const (
 	InUse      = 7 * 24 * time.Hour
 )
 
-// WalkBatches is the maximum number of batches in one sweep.
-const WalkBatches = 1000
+const (
+	// WalkBatches is the maximum number of batches in one sweep.
+	WalkBatches = 1000
+	// WalkStep is the maximum number of grants that one batch of a walk passes. It is less than SupersedeReads minus
+	// KeptInUse, so that a batch ends as many grants of one user as it passes, and none are left behind.
+	WalkStep = 500
+	// SupersedeReads is how many grants of one user to one client a batch reads, as text.
+	SupersedeReads = "1000"
+)
 
 // Superseded is a grant that ended because of newer ones: its user, client and resource.
 type Superseded struct{ UserID, ClientID, Resource string }
