@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/felixge/httpsnoop"
-
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
@@ -17,7 +15,7 @@ import (
 
 // taken returns the outcome of a request as a step of an attempt.
 func (s *Server) taken(
-	r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics,
+	r *http.Request, note *requestNote, known *audit.Request, m measured,
 ) attempt.Taken {
 	kind := s.paths.kind(r)
 	if kind == "" && m.Code == http.StatusNotFound && s.strayed(r) {

@@ -3,15 +3,13 @@ package authserver
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/felixge/httpsnoop"
-
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 )
 
 // keptWithin is how long a response waits for its audit entries to be stored.
@@ -34,7 +32,7 @@ func (s *Server) kept(h http.Handler) http.Handler {
 		ctx, pending := audit.Awaited(r.Context())
 		r = r.WithContext(ctx)
 		a := &heldAnswer{server: s, w: w, r: r, pending: pending, before: w.Header().Clone()}
-		h.ServeHTTP(a.writer(), r)
+		h.ServeHTTP(&wire.Answer{ResponseWriter: w, Begin: a.begin}, r)
 		a.begin() // for a response without a body
 	})
 }
@@ -77,42 +75,6 @@ func (a *heldAnswer) begin() bool {
 		a.server.writeUnkept(a.w, a.r, err)
 	}
 	return !a.refused
-}
-
-// writer returns the handler's ResponseWriter.
-func (a *heldAnswer) writer() http.ResponseWriter {
-	return httpsnoop.Wrap(a.w, httpsnoop.Hooks{
-		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(status int) {
-				if a.begin() {
-					next(status)
-				}
-			}
-		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) {
-				if a.begin() {
-					return next(b)
-				}
-				return len(b), nil
-			}
-		},
-		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) {
-				if a.begin() {
-					return next(src)
-				}
-				return io.Copy(io.Discard, src)
-			}
-		},
-		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				if a.begin() {
-					next()
-				}
-			}
-		},
-	})
 }
 
 // writeUnkept answers a request whose audit entries were not stored.

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -8,8 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"github.com/felixge/httpsnoop"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -69,7 +68,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		if proxy, ok := s.undeclared.found(r); ok {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}
-		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
+		m := measure(s.recovered(h), w, r)
 		if hungUp(r, m.Code) {
 			m.Code, note.err = wire.StatusHungUp, nil
 			s.cfg.Attempts.End(draft, attempt.Taken{}) // no response was sent
@@ -84,6 +83,18 @@ func (s *Server) observe(h http.Handler) http.Handler {
 	})
 }
 
+// measured is the status of a response, and how long the request took.
+type measured struct {
+	Code     int
+	Duration time.Duration
+}
+
+func measure(h http.Handler, w http.ResponseWriter, r *http.Request) measured {
+	began, a := time.Now(), &wire.Answer{ResponseWriter: w}
+	h.ServeHTTP(a, r)
+	return measured{cmp.Or(a.Status, http.StatusOK), time.Since(began)}
+}
+
 // hungUp reports whether a request failed because its client closed the connection, and not because
 // of the server.
 func hungUp(r *http.Request, status int) bool {
@@ -93,7 +104,7 @@ func hungUp(r *http.Request, status int) bool {
 const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: all people behind it count as one " +
 	"network, which slows down all their sign-ins when one of them guesses passwords. If it is your proxy, add it to trusted_proxies"
 
-func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {
+func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m measured) {
 	level := slog.LevelInfo
 	if m.Code < http.StatusBadRequest {
 		level = s.cfg.Audit.RoutineLevel()

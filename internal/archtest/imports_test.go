@@ -104,7 +104,9 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/shell":   {"oauth", "internal/storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt"},
-	"dcr":                         {"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal"},
+	"dcr": {
+		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal",
+	},
 	"thirdparty": {
 		"oauth", "internal/storage", "internal/delegation", "internal/attempt", "internal/audit",
 		"internal/secevent", "internal", "thirdparty/internal/provider", "thirdparty/internal/rules",
@@ -197,7 +199,7 @@ var mayImport = map[string][]string{
 	"internal/span":   {},
 	"internal/traces": {
 		"internal/storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/cookie",
-		"internal/span",
+		"internal/span", "internal/wire",
 	},
 	"internal/admin/api": {
 		"oauth", "internal/storage", "metadata", "mcpresource", "internal/admin", "internal/label",

@@ -49,7 +49,7 @@ func TestFaultsAreData(t *testing.T) {
 	if len(rows) != len(named) {
 		t.Errorf("OB-01: faults.json has %d faults, the program %d", len(rows), len(named))
 	}
-	tableIn(t, "../docs/attempts.md", "faults", table.String())
+	tableIn(t, "../../docs/attempts.md", "faults", table.String())
 	const refresh = "go test ./internal/attempt -run TestFaultsAreData"
 	pagetest.Is(t, *update, "reference/faults.md", faultsPage(refresh), refresh)
 }

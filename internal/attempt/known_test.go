@@ -43,7 +43,7 @@ func TestKnownFaults(t *testing.T) {
 			t.Errorf("OB-01: %s is known of another fault, or client: %q, %q", k.Client, other.Known, v.Known)
 		}
 	}
-	tableIn(t, "../docs/clients.md", "known", table.String())
+	tableIn(t, "../../docs/clients.md", "known", table.String())
 }
 
 func TestLike(t *testing.T) {

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/felixge/httpsnoop"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 )
 
 // Handler returns next with a span for each request, but those that ask for our health. The span is
@@ -36,11 +36,11 @@ func (t *Traces) Handler(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(ctx)
-		status := 0
-		defer func() { conclude(s, method, r.Pattern, status) }()
-		next.ServeHTTP(watched(w, &status), r)
-		if status == 0 {
-			status = http.StatusOK // what net/http sends then
+		a := &wire.Answer{ResponseWriter: w}
+		defer func() { conclude(s, method, r.Pattern, a.Status) }()
+		next.ServeHTTP(a, r)
+		if a.Status == 0 {
+			a.Status = http.StatusOK // what net/http sends then
 		}
 	})
 }
@@ -66,27 +66,4 @@ func conclude(s trace.Span, method, pattern string, status int) {
 		s.SetAttributes(attribute.String("error.type", strconv.Itoa(status)))
 	}
 	s.SetAttributes(attribute.Int("http.response.status_code", status))
-}
-
-// watched returns w, which notes the status of the answer.
-func watched(w http.ResponseWriter, status *int) http.ResponseWriter {
-	note := func(code int) {
-		if *status == 0 && code >= http.StatusOK { // 1xx come before the answer
-			*status = code
-		}
-	}
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(write httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				note(code)
-				write(code)
-			}
-		},
-		Write: func(write httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) {
-				note(http.StatusOK)
-				return write(b)
-			}
-		},
-	})
 }

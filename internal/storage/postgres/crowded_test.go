@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestASweepOfManySignInsLeavesNoneBehind: issue 35, 10. Sweeps with the server's limit end all but 64 of one user's

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
 // features maps the rows of the table of features in docs/capacity.md to how the code uses them.
@@ -39,7 +39,7 @@ var features = map[string]*regexp.Regexp{
 // is used.
 func TestPostgreSQLFeatures(t *testing.T) {
 	var sql strings.Builder
-	steps, err := migrations.Steps(migrations.Postgres)
+	steps, err := migration.Steps(migration.Postgres)
 	if err != nil {
 		t.Fatal(err)
 	}
