@@ -23,7 +23,7 @@ var manyFiles = map[string]int{
 // manyMethods lists the types with more methods, and their bounds, which may only fall.
 var manyMethods = map[string]int{
 	"admin.Service": 243, "admin/console.view": 100, "assembly.Parts": 62, "authserver.Server": 82,
-	"cmd/mcp-authd.app": 91,
+	"cmd/mcp-authd.app":    91,
 	"cmd/mcp-authd.doctor": 63, "storage/postgres.Store": 279, "storage/sqlite.Store": 271,
 	"storage/storagetest.env": 135, "thirdparty.Delegation": 100, "pages.Pages": 67,
 	"mcpresource.Guard": 44,
