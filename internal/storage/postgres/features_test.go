@@ -64,7 +64,7 @@ func TestPostgreSQLFeatures(t *testing.T) {
 		}
 		sql.WriteString(regexp.MustCompile(`(?m)^\s*//.*`).ReplaceAllString(string(b), ""))
 	}
-	page, err := os.ReadFile("../../docs/capacity.md")
+	page, err := os.ReadFile("../../../docs/capacity.md")
 	if err != nil {
 		t.Fatal(err)
 	}
