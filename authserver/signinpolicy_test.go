@@ -52,8 +52,8 @@ func TestPE02RelatedOrigins(t *testing.T) {
 
 func TestSignInPolicyIsChecked(t *testing.T) {
 	for want, policy := range map[string]SignInPolicy{
-		"is off, optional or required": {SecondFactor: "enrolled"},
-		"for administrators enrolled":  {AdminsSecondFactor: "never"},
+		"must be off, optional or required": {SecondFactor: "enrolled"},
+		"enrolled for administrators":  {AdminsSecondFactor: "never"},
 		"nor a domain above it":        {PasskeyRPID: "example.net"},
 		"not a host name":              {PreviousHosts: []string{"https://x"}},
 	} {
