@@ -49,9 +49,9 @@ func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
 	}
 	var found int
 	for _, dir := range []string{
-		"../authserver", "../authserver/internal/entry", "../authserver/internal/flow",
-		"../authserver/internal/account", "../authserver/internal/binding", "../authserver/internal/connect",
-		"../thirdparty",
+		"../../authserver", "../../authserver/internal/entry", "../../authserver/internal/flow",
+		"../../authserver/internal/account", "../../authserver/internal/binding", "../../authserver/internal/connect",
+		"../../thirdparty",
 	} {
 		for _, said := range refusals(t, dir) {
 			found++

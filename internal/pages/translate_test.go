@@ -143,7 +143,7 @@ func TestDate(t *testing.T) {
 // goFiles calls look with every Go file of the program.
 func goFiles(t *testing.T, look func(*ast.File)) {
 	t.Helper()
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git"}, d.Name()) {
 			return filepath.SkipDir
 		}
@@ -182,8 +182,8 @@ func said(t *testing.T) map[string][]string {
 func saying(call *ast.CallExpr) (key string, names []string) {
 	first := 1
 	switch exprName(call.Fun) {
-	case "Say", "web.Say", "text.Say":
-	case "Count", "web.Count":
+	case "Say", "pages.Say", "text.Say":
+	case "Count", "pages.Count":
 		first, names = 2, []string{text.Number}
 	default:
 		return "", nil

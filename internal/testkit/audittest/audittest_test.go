@@ -83,9 +83,9 @@ func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	for _, dir := range []string{
-		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways", "internal/notice",
-		"cmd/mcp-authd", "mcpresource", "secevent", "internal/admin", "internal/assembly", "internal/auditlog",
-		"internal/transmit", "internal/storage/internal/column",
+		"internal/audit", "authserver", "dcr", "thirdparty", "internal/keys", "internal/users", "internal/ways",
+		"internal/notice", "cmd/mcp-authd", "mcpresource", "internal/secevent", "internal/admin", "internal/assembly",
+		"internal/auditlog", "internal/transmit", "internal/storage/internal/column",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
