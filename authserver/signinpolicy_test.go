@@ -53,9 +53,9 @@ func TestPE02RelatedOrigins(t *testing.T) {
 func TestSignInPolicyIsChecked(t *testing.T) {
 	for want, policy := range map[string]SignInPolicy{
 		"must be off, optional or required": {SecondFactor: "enrolled"},
-		"enrolled for administrators":  {AdminsSecondFactor: "never"},
-		"nor a domain above it":        {PasskeyRPID: "example.net"},
-		"not a host name":              {PreviousHosts: []string{"https://x"}},
+		"enrolled for administrators":       {AdminsSecondFactor: "never"},
+		"nor a domain above it":             {PasskeyRPID: "example.net"},
+		"not a host name":                   {PreviousHosts: []string{"https://x"}},
 	} {
 		c, err := Config{Issuer: "https://auth.example.com", SignIn: policy}.withDefaults()
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -86,3 +86,19 @@ func TestProvidersAskedIfNeeded(t *testing.T) {
 		})
 	}
 }
+
+// TestApprovalsWithoutGroups: RU-19: if the groups of a user cannot be read, the user approves each
+// call, but only where rules require approvals.
+func TestApprovalsWithoutGroups(t *testing.T) {
+	rules := []storage.AccessRule{
+		{Resource: "https://bank.example", Group: "staff", All: true, Approve: []string{"pay"}},
+		{Resource: "https://notes.example", Group: "staff", All: true},
+	}
+	s := stored{storage.Membership{UserID: "usr_1"}}
+	for resource, want := range map[string][]string{"https://bank.example": {"*"}, "https://notes.example": nil} {
+		got, err := New(s, away{}, rules, time.Now).Approvals(t.Context(), "usr_1", resource)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, %v, want %q", resource, got, err, want)
+		}
+	}
+}

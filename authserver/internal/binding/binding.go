@@ -108,6 +108,12 @@ func (c Checker) Permit(
 	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
 }
 
+// Read reads the access rules, unless they were read a moment ago.
+func (c Checker) Read(ctx context.Context) error {
+	_, err := c.Rules.Any(ctx)
+	return refusal.Protocol(err)
+}
+
 // Approvals returns the tools of a resource, by name or pattern, each call of which the rules on
 // accounts make a user approve.
 func (c Checker) Approvals(ctx context.Context, userID string, resource storage.Resource) ([]string, error) {

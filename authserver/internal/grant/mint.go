@@ -31,8 +31,12 @@ type Minter struct {
 }
 
 // Demand refuses a request without a proof if the resource requires bound tokens. If the request
-// names no resource (""), it refuses if all resources require them. Its error is an *oauth.Error.
+// names no resource (""), it refuses if all resources require them. It also reads the access rules,
+// because a grant that uses something up calls it before that. Its error is an *oauth.Error.
 func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error {
+	if err := m.Bindings.Read(ctx); err != nil {
+		return err
+	}
 	if proof.Given() {
 		return nil
 	}
