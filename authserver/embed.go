@@ -159,8 +159,16 @@ func (o Options) secretKeys() ([][]byte, error) {
 	case o.postgres():
 		return nil, errors.New("there is no master key: set SecretKeys to the same on every replica")
 	}
-	key, err := keys.SecretFile(filepath.Join(o.DataDir, "secret.key"))
+	key, err := keys.SecretFile(filepath.Join(o.DataDir, "secret.key"), o.file())
 	return [][]byte{key}, err
+}
+
+// file is the path of the SQLite database, "" if it cannot be known.
+func (o Options) file() string {
+	if o.Database == "" && o.DataDir != "" {
+		return filepath.Join(o.DataDir, "mcp-authd.db")
+	}
+	return o.Database
 }
 
 func (o Options) postgres() bool {
@@ -168,14 +176,12 @@ func (o Options) postgres() bool {
 }
 
 func (o Options) open(ctx context.Context) (storage.Store, error) {
-	file := o.Database
+	file := o.file()
 	switch {
 	case o.postgres():
 		return postgres.Open(ctx, o.Database, postgres.Options{Logger: o.Logger})
-	case file == "" && o.DataDir == "":
-		return nil, errors.New("there is no database: set DataDir, or Database")
 	case file == "":
-		file = filepath.Join(o.DataDir, "mcp-authd.db")
+		return nil, errors.New("there is no database: set DataDir, or Database")
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err

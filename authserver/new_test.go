@@ -67,6 +67,31 @@ func TestNew(t *testing.T) {
 	})
 }
 
+// A lost key is not replaced beside the database that needs it, wherever that is.
+func TestNewWithoutItsKey(t *testing.T) {
+	for _, database := range []string{"", filepath.Join(t.TempDir(), "elsewhere.db")} {
+		o := options(t.TempDir())
+		o.Database = database
+		as, err := authserver.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := as.Close(); err != nil {
+			t.Fatal(err)
+		}
+		key := filepath.Join(o.DataDir, "secret.key")
+		if err := os.Remove(key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := authserver.New(t.Context(), o); err == nil {
+			t.Errorf("database %q: a server without its key", database)
+		}
+		if _, err := os.Stat(key); err == nil {
+			t.Errorf("database %q: another key was made", database)
+		}
+	}
+}
+
 // What New cannot guess is refused before anything is created.
 func TestNewRefuses(t *testing.T) {
 	const postgres = "postgres://127.0.0.1:1/none"

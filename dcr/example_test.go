@@ -20,7 +20,7 @@ func Example() {
 	defer store.Close()
 	registry, err := dcr.New(dcr.Config{
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: a random key that stays
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -20,7 +20,7 @@ func Example() {
 	delegation, err := thirdparty.New(thirdparty.Config{
 		Issuer:     "https://auth.example.com",
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: a random key that stays
 		Connectors: []thirdparty.Connector{
 			{
 				ID: "github", Type: "github", ClientID: "Ov23liExample", ClientSecret: "secret",

@@ -117,14 +117,20 @@ func settled(rules []scoperule.Rule, holds []bool, resource string, scopes oauth
 	})
 }
 
-// membership returns an account's groups, including the groups of the rules by provider groups.
-func (r *Rules) membership(ctx context.Context, userID string, about []storage.AccessRule) (storage.Membership, error) {
-	m, err := r.store.Membership(ctx, userID)
-	if err != nil || r.providers == nil {
-		return m, err
+// joined returns a membership with the groups of the rules that the person is in by a provider group.
+func (r *Rules) joined(
+	ctx context.Context, about []storage.AccessRule, m storage.Membership,
+) (storage.Membership, error) {
+	if r.providers == nil {
+		return m, nil
 	}
-	err = r.join(ctx, about, &m)
+	err := r.join(ctx, about, &m)
 	return m, err
+}
+
+// personal reports whether a rule is about the person alone. It overrides the rules about groups.
+func personal(about []storage.AccessRule, userID string) bool {
+	return slices.ContainsFunc(about, func(r storage.AccessRule) bool { return r.UserID != "" && r.UserID == userID })
 }
 
 // join adds the groups of the rules that the person is a member of by a provider group.

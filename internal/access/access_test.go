@@ -93,9 +93,13 @@ func TestApprovalsWithoutGroups(t *testing.T) {
 	rules := []storage.AccessRule{
 		{Resource: "https://bank.example", Group: "staff", All: true, Approve: []string{"pay"}},
 		{Resource: "https://notes.example", Group: "staff", All: true},
+		{Resource: "https://shop.example", Group: "staff", All: true, Approve: []string{"pay"}},
+		{Resource: "https://shop.example", UserID: "usr_1", All: true, Approve: []string{"buy"}},
 	}
 	s := stored{storage.Membership{UserID: "usr_1"}}
-	for resource, want := range map[string][]string{"https://bank.example": {"*"}, "https://notes.example": nil} {
+	for resource, want := range map[string][]string{
+		"https://bank.example": {"*"}, "https://notes.example": nil, "https://shop.example": {"buy"},
+	} {
 		got, err := New(s, away{}, rules, time.Now).Approvals(t.Context(), "usr_1", resource)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", resource, got, err, want)

@@ -33,7 +33,10 @@ func (r *Rules) Approvals(ctx context.Context, userID, resource string) ([]strin
 	if !slices.ContainsFunc(about, func(r storage.AccessRule) bool { return len(r.Approve) > 0 }) {
 		return nil, nil
 	}
-	m, err := r.membership(ctx, userID, about)
+	m, err := r.store.Membership(ctx, userID)
+	if err == nil && !personal(about, userID) { // else no group counts
+		m, err = r.joined(ctx, about, m)
+	}
 	if err != nil {
 		return []string{everyTool}, nil
 	}

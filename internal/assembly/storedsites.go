@@ -53,6 +53,9 @@ func (p Parts) storedSites(
 	p.stored = true
 	s := &storedSites{p: p, as: as, sites: sites, all: all, live: map[string]*storedSite{}, failed: map[string]string{}}
 	s.read = recent.Value[struct{}]{Now: p.Now, Read: func(ctx context.Context) (struct{}, error) {
+		// the request that reads may be of a client that hangs up, and the sites are for all
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recent.TTL)
+		defer cancel()
 		return struct{}{}, s.update(ctx)
 	}}
 	sites.Refresh = s.refresh

@@ -229,6 +229,39 @@ func (s *Sites) Close() error {
 	return nil
 }
 
+// stateTime is how long Readyz waits for the MCP servers. Probes often give up after a few seconds.
+const stateTime = time.Second
+
+// states asks all MCP servers at once whether they are up. One that does not answer in time counts
+// as down. Its check continues, and the next request finds the result.
+func (s *Sites) states(ctx context.Context) map[string]string {
+	servers := s.now.Load().servers
+	out, up := map[string]string{}, make(chan string, len(servers))
+	for _, checked := range servers {
+		out[checked.Resource] = "down"
+		go func() {
+			state := ""
+			if checked.Server.Check(context.WithoutCancel(ctx)) == nil {
+				state = checked.Resource
+			}
+			up <- state
+		}()
+	}
+	ctx, cancel := context.WithTimeout(ctx, stateTime)
+	defer cancel()
+	for range servers {
+		select {
+		case resource := <-up:
+			if resource != "" {
+				out[resource] = "up"
+			}
+		case <-ctx.Done():
+			return out
+		}
+	}
+	return out
+}
+
 // Readyz adds the state of each MCP server to the response of next. An MCP server that is down does
 // not make the gateway unready, which would also take down the others.
 func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
@@ -239,14 +272,8 @@ func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
 		if json.Unmarshal(answer.body.Bytes(), &body) != nil {
 			body = map[string]any{}
 		}
-		upstreams := map[string]string{}
 		s.refresh(r.Context())
-		for _, checked := range s.now.Load().servers {
-			upstreams[checked.Resource] = "up"
-			if checked.Server.Check(r.Context()) != nil {
-				upstreams[checked.Resource] = "down"
-			}
-		}
+		upstreams := s.states(r.Context())
 		if len(upstreams) > 0 {
 			body["upstreams"] = upstreams
 		}

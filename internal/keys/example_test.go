@@ -17,7 +17,7 @@ func Example() {
 	defer store.Close()
 	manager, err := keys.New(ctx, keys.Config{
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: a random key that stays
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -15,7 +15,7 @@ func TestSecretFile(t *testing.T) {
 		found := make([]string, 32)
 		for i := range found {
 			all.Go(func() {
-				key, err := SecretFile(path)
+				key, err := SecretFile(path, filepath.Join(filepath.Dir(path), "mcp-authd.db"))
 				if err != nil {
 					t.Error(err)
 				}
@@ -45,7 +45,7 @@ func TestSecretFile(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			key, err := SecretFile(path)
+			key, err := SecretFile(path, filepath.Join(filepath.Dir(path), "mcp-authd.db"))
 			if string(key) != tt.want || (err == nil) != (tt.want != "") {
 				t.Errorf("got %x, %v, want %x", key, err, tt.want)
 			}
@@ -60,7 +60,7 @@ func TestSecretFile(t *testing.T) {
 		if err := os.WriteFile(database, []byte("SQLite"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := SecretFile(path)
+		_, err := SecretFile(path, filepath.Join(filepath.Dir(path), "mcp-authd.db"))
 		if err == nil || !strings.Contains(err.Error(), "the secret key is missing: put "+path+" back") {
 			t.Errorf("got %v", err)
 		}
@@ -70,7 +70,7 @@ func TestSecretFile(t *testing.T) {
 	})
 	t.Run("Security L14: one that others can read or replace is refused", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "secret.key")
-		if _, err := SecretFile(path); err != nil {
+		if _, err := SecretFile(path, filepath.Join(filepath.Dir(path), "mcp-authd.db")); err != nil {
 			t.Fatal(err)
 		}
 		for mode, want := range map[os.FileMode]string{
@@ -80,7 +80,7 @@ func TestSecretFile(t *testing.T) {
 			if err := os.Chmod(path, mode); err != nil {
 				t.Fatal(err)
 			}
-			_, err := SecretFile(path)
+			_, err := SecretFile(path, filepath.Join(filepath.Dir(path), "mcp-authd.db"))
 			if (err == nil) != (want == "") ||
 				err != nil &&
 					!(strings.Contains(err.Error(), want) && strings.Contains(err.Error(), "chmod 600 "+path)) {

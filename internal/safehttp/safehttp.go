@@ -135,7 +135,7 @@ var (
 	}
 	metadata = []netip.Addr{
 		netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("fd00:ec2::254"),
-		netip.MustParseAddr("fd20:ce::254"),
+		netip.MustParseAddr("fd20:ce::254"), netip.MustParseAddr("fd00:ec2::23"), netip.MustParseAddr("fd00:42::42"),
 	}
 )
 

@@ -124,9 +124,10 @@ func (n *names) addMember(earlier Members, name string) error {
 }
 
 func (n *names) check(count int, earlier func(int) string, name string) error {
-	if count < fewNames {
+	if n.many == nil && count < fewNames && (n.rule == Exact || ascii(name)) {
 		for i := range count {
-			if e := earlier(i); e == name || n.rule == Folded && Same(e, name) {
+			// a name that is not ASCII is folded once, and moves all to the map
+			if e := earlier(i); e == name || n.rule == Folded && strings.EqualFold(e, name) {
 				return &DuplicateError{name}
 			}
 		}
@@ -155,7 +156,11 @@ func (n *names) form(name string) string {
 
 // Same reports whether names are equal for a decoder that ignores case.
 func Same(a, b string) bool {
-	return strings.EqualFold(a, b) || !(ascii(a) && ascii(b)) && fold(a) == fold(b)
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	// folding keeps the number of characters, and a sender may choose a long name
+	return !(ascii(a) && ascii(b)) && utf8.RuneCountInString(a) == utf8.RuneCountInString(b) && fold(a) == fold(b)
 }
 
 func ascii(s string) bool {

@@ -177,7 +177,7 @@ func (f *foreign) signer(t *testing.T) *keys.Manager {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	secret, err := keys.SecretFile(filepath.Join(f.data, "secret.key"))
+	secret, err := keys.SecretFile(filepath.Join(f.data, "secret.key"), filepath.Join(f.data, "mcp-authd.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

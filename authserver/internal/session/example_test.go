@@ -12,7 +12,7 @@ import (
 // the next one is sealed for that browser, and does not open in another.
 func Example() {
 	manager, err := session.New(session.Config{
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: a random key that stays
 		Issuer:     "https://auth.example.com",
 	})
 	if err != nil {
