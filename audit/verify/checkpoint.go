@@ -14,23 +14,23 @@ import (
 // Hash is a hash of the tree.
 type Hash = tlog.Hash
 
-// Checkpoint is how far the log had come, as its key has signed it.
+// Checkpoint is the size and root of the log at some time, signed by its key.
 type Checkpoint struct {
-	Origin string // of the log, such as auth.example.com/audit
-	Size   int64  // how many entries
+	Origin string // of the log, for example auth.example.com/audit
+	Size   int64  // number of entries
 	Root   Hash
 }
 
-// Text is what is signed.
+// Text returns the text to sign.
 func (c Checkpoint) Text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
 
-// maxCheckpoint bounds a signed checkpoint in bytes.
+// maxCheckpoint limits the size of a signed checkpoint, in bytes.
 const maxCheckpoint = 64 << 10
 
-// OpenCheckpoint checks the signature of a checkpoint by the key of the log, which has the form
-// name+hash+key and whose name is the origin. Signatures of others, as of witnesses, are passed over.
+// OpenCheckpoint verifies a signed checkpoint with the key of the log, name+hash+key, whose name
+// must be the origin. It ignores other signatures, such as those by witnesses.
 func OpenCheckpoint(signed []byte, key string) (Checkpoint, error) {
 	verifier, err := note.NewVerifier(key)
 	if err != nil {
@@ -50,7 +50,7 @@ func OpenCheckpoint(signed []byte, key string) (Checkpoint, error) {
 	return c, err
 }
 
-// parseCheckpoint reads the text of a checkpoint; lines after the third are extensions.
+// parseCheckpoint reads the text of a checkpoint. Lines after the third are extensions.
 func parseCheckpoint(text string) (c Checkpoint, err error) {
 	lines := strings.SplitN(text, "\n", 4)
 	if len(lines) != 4 {

@@ -14,17 +14,17 @@ import (
 
 // Entry is one entry of the log.
 type Entry struct {
-	At     time.Time // kept in milliseconds
-	Event  string    // such as "consent.approved"
+	At     time.Time // millisecond precision
+	Event  string    // for example "consent.approved"
 	Fields map[string]string
-	// MAC names the writer of the entry and authenticates it under a key of the installation, which only the
-	// installation can check. Empty: a version that added none wrote the entry.
+	// MAC names and authenticates the writer of the entry; only the installation can check it. It
+	// is empty if an older version, without MACs, wrote the entry.
 	MAC string
 }
 
 const moment = "2006-01-02T15:04:05.000Z"
 
-// Leaf returns the entry in canonical JSON, the bytes that are hashed.
+// Leaf returns the bytes to hash: the entry in canonical JSON.
 func (e Entry) Leaf() []byte {
 	fields := make([]Field, 0, len(e.Fields))
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
@@ -37,13 +37,13 @@ func (e Entry) Leaf() []byte {
 	return leaf
 }
 
-// MACField is the field in which a leaf has its MAC. It is no field of an Entry, and its name comes after all others,
-// so that a leaf differs from the one without a MAC by what follows the other fields alone.
+// MACField is the field of a leaf that contains the MAC. It is not in Entry.Fields. Its name sorts
+// after all others, so that adding a MAC changes a leaf only at its end.
 const MACField = "~mac"
 
 const macMember = `"` + MACField + `":"`
 
-// WithMAC returns a leaf that has no MAC with one. The leaf given is not changed.
+// WithMAC returns a copy of a leaf without a MAC, with the MAC added.
 func WithMAC(leaf []byte, mac string) []byte {
 	bare := leaf[:len(leaf)-len("}}")]
 	out := append(make([]byte, 0, len(leaf)+len(macMember)+len(mac)+2), bare...)
@@ -54,8 +54,8 @@ func WithMAC(leaf []byte, mac string) []byte {
 	return append(out, "}}"...)
 }
 
-// CutMAC returns a leaf as it is without its MAC, and the MAC, "" for none. Quotation marks within texts are escaped,
-// so that no text of an entry reads like one.
+// CutMAC returns a leaf without its MAC, and the MAC, or "" without one. Text cannot imitate a MAC,
+// because quotation marks are escaped.
 func CutMAC(leaf []byte) (bare []byte, mac string) {
 	at := bytes.LastIndex(leaf, []byte(macMember))
 	begin, end := at+len(macMember), len(leaf)-len(`"}}`)
@@ -74,8 +74,8 @@ func CutMAC(leaf []byte) (bare []byte, mac string) {
 // Field is a field of an entry.
 type Field struct{ Name, Text string }
 
-// AppendLeaf appends to b the leaf of the entry with these fields, which have to be sorted by name, each name
-// once. It is Entry.Leaf without the map.
+// AppendLeaf appends to b the leaf of an entry. The fields must be sorted by name, without
+// duplicates. Unlike Entry.Leaf, it needs no map.
 func AppendLeaf(b []byte, at time.Time, event string, fields []Field) []byte {
 	b = append(b, `{"at":"`...)
 	b = at.UTC().AppendFormat(b, moment)
@@ -93,10 +93,10 @@ func AppendLeaf(b []byte, at time.Time, event string, fields []Field) []byte {
 	return append(b, "}}"...)
 }
 
-// LeafHash is the hash of a leaf (RFC 9162 §2.1.1).
+// LeafHash returns the hash of a leaf (RFC 9162 §2.1.1).
 func LeafHash(leaf []byte) Hash { return tlog.RecordHash(leaf) }
 
-// appendText writes a string as RFC 8785 §3.2.2.2 does. What is not UTF-8 is replaced.
+// appendText appends a string as in RFC 8785 §3.2.2.2. Invalid UTF-8 is replaced with U+FFFD.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	if plain(s) {
@@ -125,7 +125,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// plain reports whether a text is written as it is, and needs no closer look.
+// plain reports whether a text is ASCII without characters to escape.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x80 || c == '"' || c == '\\' {
@@ -135,7 +135,7 @@ func plain(s string) bool {
 	return true
 }
 
-// ParseEntry reads a leaf. An error means that it is no entry in canonical JSON.
+// ParseEntry reads a leaf. It returns an error if the leaf is not an entry in canonical JSON.
 func ParseEntry(leaf []byte) (Entry, error) {
 	var in struct {
 		At     string            `json:"at"`

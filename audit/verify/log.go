@@ -11,9 +11,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Wrong is what is wrong with a log, and where.
+// Wrong reports a fault in a log, and the entries that contain it.
 type Wrong struct {
-	First, Last int64 // the entries in which the fault is
+	First, Last int64 // the faulty entries, both inclusive
 	Why         string
 }
 
@@ -24,24 +24,24 @@ func (w *Wrong) Error() string {
 	return fmt.Sprintf("entries %d to %d: %s", w.First, w.Last, w.Why)
 }
 
-// Log checks a whole log as its entries are given to it, in order. Give it the checkpoints first.
+// Log verifies a whole log. It receives the checkpoints first, and then the entries in order.
 type Log struct {
 	key         string
-	checkpoints []Checkpoint // by size, those that are still ahead
-	right       int64        // entries before this one are confirmed by a checkpoint
+	checkpoints []Checkpoint // not reached yet; sorted by size from the first entry on
+	right       int64        // entries with lower indexes are confirmed by a checkpoint
 	size        int64
-	removed     int64  // the entries before this one are missing
-	removable   int64  // those before this one may be
+	removed     int64  // entries with lower indexes are missing
+	removable   int64  // entries with lower indexes may be missing
 	spine       []Hash // roots of the complete subtrees, from the left
 }
 
-// NewLog returns a Log of the key.
+// NewLog returns a Log that verifies with a key of the form name+hash+key.
 func NewLog(key string) *Log { return &Log{key: key} }
 
-// Key is the key of the log.
+// Key returns the key given to NewLog.
 func (l *Log) Key() string { return l.key }
 
-// Checkpoint has the log agree with a signed checkpoint. Those of the size 0 say nothing.
+// Checkpoint adds a signed checkpoint that the log must match. It ignores checkpoints of size 0.
 func (l *Log) Checkpoint(signed []byte) error {
 	c, err := OpenCheckpoint(signed, l.key)
 	if err != nil {
@@ -56,7 +56,7 @@ func (l *Log) Checkpoint(signed []byte) error {
 	return nil
 }
 
-// Entry takes the next entry. kept is the hash that was kept of it, the zero Hash for none.
+// Entry adds the next entry. kept is the stored hash of the entry, or the zero Hash if unknown.
 func (l *Log) Entry(index int64, leaf []byte, kept Hash) error {
 	if index != l.size {
 		return &Wrong{l.size, l.size, "it is missing"}
@@ -77,8 +77,8 @@ func (l *Log) Entry(index int64, leaf []byte, kept Hash) error {
 	return l.add(h)
 }
 
-// Removed takes the hash of an entry that is not kept any more. An entry after it has to say that it was
-// to go (see RemovedEvent).
+// Removed adds the hash of an entry whose content was removed. A later entry must announce the
+// removal (see RemovedEvent).
 func (l *Log) Removed(index int64, h Hash) error {
 	if index != l.size {
 		return &Wrong{l.size, l.size, "its hash is missing"}
@@ -91,7 +91,7 @@ func (l *Log) add(h Hash) error {
 	if l.size == 0 {
 		slices.SortFunc(l.checkpoints, func(a, b Checkpoint) int { return int(a.Size - b.Size) })
 	}
-	// Complete subtrees of one size become one of twice the size, as when counting in binary.
+	// Two complete subtrees of equal size merge into one of twice the size, like a binary carry.
 	for n := l.size; n&1 == 1; n >>= 1 {
 		left := l.spine[len(l.spine)-1]
 		l.spine, h = l.spine[:len(l.spine)-1], tlog.NodeHash(left, h)
@@ -108,13 +108,13 @@ func (l *Log) add(h Hash) error {
 	return nil
 }
 
-// Size is how many entries were taken.
+// Size returns the number of entries added.
 func (l *Log) Size() int64 { return l.size }
 
-// Confirmed is how many of them a checkpoint confirms.
+// Confirmed returns how many entries the checkpoints confirm.
 func (l *Log) Confirmed() int64 { return l.right }
 
-// Root is the root of the tree of the entries so far.
+// Root returns the root of the tree of the entries added so far.
 func (l *Log) Root() Hash {
 	if l.size == 0 {
 		return sha256.Sum256(nil) // RFC 9162 §2.1.1
@@ -126,7 +126,7 @@ func (l *Log) Root() Hash {
 	return root
 }
 
-// Done says what is missing at the end.
+// Done checks that the log reaches every checkpoint, and that all removals were announced.
 func (l *Log) Done() error {
 	if len(l.checkpoints) > 0 {
 		last := l.checkpoints[len(l.checkpoints)-1].Size
@@ -138,19 +138,19 @@ func (l *Log) Done() error {
 	return nil
 }
 
-// Line is one line of an exported log: JSON lines, the checkpoints first and then the entries. An entry
-// that is not kept any more has a hash instead of a leaf.
+// Line is one line of an exported log, in JSON Lines: first the checkpoints, then the entries.
+// Removed entries have a hash instead of a leaf.
 type Line struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Index      int64  `json:"index"`
 	Leaf       string `json:"leaf,omitempty"`
 	Hash       *Hash  `json:"hash,omitempty"`
-	// Unproven is why the server could not prove the entry when it wrote the line, empty when it could. Log does
-	// not believe it: it finds out by itself what the checkpoints confirm.
+	// Unproven says why the server could not prove the entry when it wrote the line. Log ignores
+	// it.
 	Unproven string `json:"unproven,omitempty"`
 }
 
-// MarshalJSON writes a checkpoint without an index.
+// MarshalJSON encodes a checkpoint without an index.
 func (l Line) MarshalJSON() ([]byte, error) {
 	if l.Checkpoint != "" {
 		return json.Marshal(map[string]string{"checkpoint": l.Checkpoint})
@@ -159,7 +159,7 @@ func (l Line) MarshalJSON() ([]byte, error) {
 	return json.Marshal(line(l))
 }
 
-// Read takes a log as "audit export" writes it, and reports what is wrong with it.
+// Read reads a log in the format of "audit export", and reports the first fault.
 func (l *Log) Read(r io.Reader) error {
 	lines := json.NewDecoder(r)
 	for {

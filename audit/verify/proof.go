@@ -7,30 +7,31 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Proof is entries of a log with what shows that they are in it: what "audit prove --json" prints.
+// Proof contains entries and the proof that they are in a log, as printed by "audit prove --json".
 type Proof struct {
-	Log        string   `json:"log"`        // the origin of the log
+	Log        string   `json:"log"`        // origin of the log
 	Checkpoint string   `json:"checkpoint"` // signed; see OpenCheckpoint
-	Entries    []Proved `json:"entries"`    // by index
-	// Removed says that the approval of the grant was in the log, and has gone with other old entries. It is
-	// what the server says, and not proved.
+	Entries    []Proved `json:"entries"`    // sorted by index
+	// Removed reports that the approval of the grant was removed from the log with other old
+	// entries. The server claims this; it is not proved.
 	Removed bool `json:"removed,omitempty"`
-	// Unapproved says that the log has no approval of the grant by its person: an operator, a person for a program
-	// of theirs, or an assertion gave it. It is what the server says, and not proved. A reader must show it.
+	// Unapproved reports that the log contains no approval of the grant by its user: an operator, a
+	// user for their own program, or an assertion created it. The server claims this; it is not
+	// proved. A reader must show it.
 	Unapproved bool `json:"unapproved,omitempty"`
 }
 
-// Proved is one entry with its inclusion proof.
+// Proved is an entry with its inclusion proof.
 type Proved struct {
 	Index int64  `json:"index"`
-	Leaf  string `json:"leaf"`  // in canonical JSON; see Entry.Leaf
-	Proof []Hash `json:"proof"` // RFC 9162 §2.1.3: the hashes beside the way to the root, from below
+	Leaf  string `json:"leaf"`  // canonical JSON; see Entry.Leaf
+	Proof []Hash `json:"proof"` // RFC 9162 §2.1.3: sibling hashes from the leaf to the root
 }
 
-// Open checks the checkpoint by the key of the log, which the caller has from elsewhere than from
-// the proof, each entry by the checkpoint, and that the entries belong together: those before the last one are the
-// approval of its grant, its token and the clearance of its call. It returns what the entries say. A proof of a
-// grant without an approval in it passes only if it says so itself (Removed, Unapproved).
+// Open verifies the proof and returns its entries. The caller must know the key of the log from
+// elsewhere. Open checks the signature of the checkpoint, the inclusion of each entry, and that
+// each entry before the last is the approval of the last one's grant, its token, or the clearance
+// of its call. Without an approval of the grant, the proof must declare Removed or Unapproved.
 func (p Proof) Open(key string) ([]Entry, error) {
 	c, err := OpenCheckpoint([]byte(p.Checkpoint), key)
 	if err != nil {
@@ -58,21 +59,21 @@ func (p Proof) Open(key string) ([]Entry, error) {
 	return out, p.joined(out)
 }
 
-// Events of entries that a proof joins.
+// The events that Open requires for some last entries.
 const (
 	consentApproved = "consent.approved"
 	clearanceGiven  = "clearance.given"
 )
 
-// joins names the events that a proof joins to its last entry, each with the field that has to be that of the last
-// entry as well, besides grant and user.
+// joins maps each event that may precede the last entry of a proof to the field that both must
+// share, besides grant and user.
 var joins = map[string]string{
 	consentApproved: "",
 	"token.issued":  "jti", "token.refreshed": "jti", "token.replayed": "jti", "token.recovered": "jti",
 	clearanceGiven: "clearance",
 }
 
-// joined returns an error unless all entries are about the last one.
+// joined returns an error unless all entries belong to the last one.
 func (p Proof) joined(entries []Entry) error {
 	last := entries[len(entries)-1]
 	there := map[string]bool{last.Event: true}
@@ -86,7 +87,7 @@ func (p Proof) joined(entries []Entry) error {
 			return fmt.Errorf("verify: entry %d has no grant", p.Entries[i].Index)
 		}
 		for _, name := range []string{"grant", "user", own} {
-			// Entries of versions before may lack a user or a token: that shows nothing, and contradicts nothing.
+			// Entries by older versions may lack a user or a token.
 			has, want := e.Fields[name], last.Fields[name]
 			lacks := name != "grant" && name != "clearance" && (has == "" || want == "")
 			if name != "" && has != want && !lacks {
@@ -103,5 +104,4 @@ func (p Proof) joined(entries []Entry) error {
 	return nil
 }
 
-// last is the index of the last entry.
 func (p Proof) last() int64 { return p.Entries[len(p.Entries)-1].Index }

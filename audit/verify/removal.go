@@ -8,17 +8,17 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// RemovedEvent is the event of an entry that says which entries are removed by their age: its field "below"
-// is the index of the first that stays, and "statement" says the same, signed by the key of the log.
-// Without such an entry no entry may be missing.
+// RemovedEvent is the event that announces the removal of old entries. Its field "below" is the
+// index of the first entry that stays. Its field "statement" is the same claim, signed by the key
+// of the log. Without such an event, no entry may be missing.
 const RemovedEvent = "audit.removed"
 
-// RemovalText is what the key signs of a removal, as a signed note. No checkpoint reads like it.
+// RemovalText returns the text of the signed note about a removal. It never parses as a checkpoint.
 func RemovalText(origin string, below int64) string {
 	return fmt.Sprintf("%s\nentries below %d are removed by their age\n", origin, below)
 }
 
-// removal returns the index below which an entry lets others be missing.
+// removal returns the index below which an entry permits others to be missing.
 func removal(e Entry, index int64, key string) (below int64, err error) {
 	verifier, err := note.NewVerifier(key)
 	if err != nil {

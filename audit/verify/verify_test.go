@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLeaf: OB-04. An entry has one form in bytes, which is RFC 8785's.
+// TestLeaf (OB-04): each entry has exactly one encoding, as in RFC 8785.
 func TestLeaf(t *testing.T) {
 	e := Entry{
 		At: time.Date(2026, 3, 1, 13, 0, 0, 5e6, time.FixedZone("", 3600)), Event: "login.succeeded",
@@ -33,8 +33,8 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// TestMACOfALeaf: EN-09. The MAC of an entry is part of its leaf, comes off as it was put on, and nothing that is in
-// a text of an entry reads like one.
+// TestMACOfALeaf (EN-09): a MAC can be added to a leaf and removed again, and text in an entry is
+// never mistaken for a MAC.
 func TestMACOfALeaf(t *testing.T) {
 	for _, fields := range []map[string]string{
 		nil, {"user": "bob"}, {"user": `","~mac":"x`}, {"zz": `"~mac":"x"}}`},

@@ -12,33 +12,33 @@ import (
 )
 
 const (
-	// shareUnpaid is the part of an allowance that a replica may let through before it takes it from the
-	// store.
+	// shareUnpaid is the part of a burst, 1/shareUnpaid, that a replica may admit on its own.
 	shareUnpaid = 32
-	// patience is how long a request waits for the store. Then it is counted here alone.
+	// patience limits how long a request waits for the store before it is counted here alone.
 	patience = 2 * time.Second
-	// alone is how long the store is not asked after it did not answer.
+	// alone is how long a replica counts alone after the store did not answer.
 	alone = 5 * time.Second
 )
 
-// Draw is what a request takes from the bucket of a key.
+// Draw is the amount that a request takes from the bucket of a key.
 type Draw = bounded.Draw[string]
 
-// Limits makes the limiters of a server.
+// Limits creates the limiters of a server.
 type Limits struct {
-	store storage.Allowances // nil: each replica counts alone
+	store storage.Allowances // if nil, each replica counts alone
 	now   func() time.Time
 	log   *slog.Logger
-	until atomic.Int64 // when the store is asked again, in nanoseconds since the epoch
+	until atomic.Int64 // when to ask the store again, in nanoseconds since the epoch
 }
 
-// New returns limits that replicas share in a store; nil: each of them counts alone.
+// New returns limits that replicas share through a store. If store is nil, each replica counts
+// alone.
 func New(store storage.Allowances, now func() time.Time, log *slog.Logger) *Limits {
 	return &Limits{store: store, now: now, log: log}
 }
 
-// Limiter returns the limiter for a purpose, with place for size keys. Limiters of different purposes
-// have no key in common.
+// Limiter returns a limiter for one purpose that holds up to size keys. Limiters of different
+// purposes share no keys.
 func (l *Limits) Limiter(purpose string, size int) *Limiter {
 	return &Limiter{
 		limits: l, purpose: purpose,
@@ -47,10 +47,10 @@ func (l *Limits) Limiter(purpose string, size int) *Limiter {
 	}
 }
 
-// shared reports whether the store is asked now.
+// shared reports whether to ask the store now.
 func (l *Limits) shared() bool { return l.store != nil && l.now().UnixNano() >= l.until.Load() }
 
-// take asks the store. ok is false when it does not answer.
+// take asks the store. ok is false if the store fails or does not answer in time.
 func (l *Limits) take(ctx context.Context, draws []storage.Draw) (waits []time.Duration, ok bool) {
 	asked, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -64,5 +64,5 @@ func (l *Limits) take(ctx context.Context, draws []storage.Draw) (waits []time.D
 	return waits, err == nil
 }
 
-// keyOf is the key of a bucket in the store.
+// keyOf returns the key of a bucket in the store.
 func keyOf(purpose, key string) storage.Hash { return sha256.Sum256([]byte(purpose + "\x00" + key)) }

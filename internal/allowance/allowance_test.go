@@ -15,13 +15,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 )
 
-// rig is a store, and replicas on it that share a clock.
+// rig is an installation with a store that counts calls. Its replicas share a clock.
 type rig struct {
 	*installation.Installation
 	store *counting
 }
 
-// counting is a store that counts calls, and fails on demand.
+// counting counts calls to the store, and fails while away is set.
 type counting struct {
 	storage.Allowances
 	calls atomic.Int64
@@ -52,8 +52,8 @@ func perSecond(key string, burst int) Draw {
 	return Draw{Key: key, Rate: bounded.PerSecond(1, burst)}
 }
 
-// admitted is how many of n requests each of the limiters lets through, of which some come at once: so
-// many that the store, which has one writer here, answers in time.
+// admitted sends n requests to each limiter and returns how many pass. It sends 32 at a time, so
+// that the store, which has one writer here, answers in time.
 func admitted(t *testing.T, n int, d Draw, limiters ...*Limiter) int {
 	t.Helper()
 	var through atomic.Int64
@@ -88,7 +88,7 @@ func TestReplicasShare(t *testing.T) {
 		if got < burst || got > burst+3*each {
 			t.Errorf("got %d, want %d to %d", got, burst, burst+3*each)
 		}
-		if calls := r.store.calls.Load(); calls > 3*burst/4 { // of requests at once, several find the same part unpaid
+		if calls := r.store.calls.Load(); calls > 3*burst/4 { // several concurrent requests can find the same unpaid part
 			t.Errorf("the store was asked %d times", calls)
 		}
 	})
@@ -141,7 +141,7 @@ func TestReplicasShare(t *testing.T) {
 		if wait := b.Take(t.Context(), other, empty); wait != time.Second {
 			t.Errorf("got %s, want 1s", wait)
 		}
-		if got := admitted(t, 20, other, b); got != 9 && got != 10 { // this replica has counted the refused one
+		if got := admitted(t, 20, other, b); got != 9 && got != 10 { // this replica has counted the refused request
 			t.Errorf("got %d", got)
 		}
 		if got := admitted(t, 20, empty, r.replica("y")); got != 10 {
@@ -169,7 +169,7 @@ func TestStoreAway(t *testing.T) {
 		if a.Take(t.Context(), d); r.store.calls.Load() != before {
 			t.Error("the store was asked too early")
 		}
-		if n := strings.Count(r.Log.String(), "counts alone"); n != 2 { // one of each
+		if n := strings.Count(r.Log.String(), "counts alone"); n != 2 { // one per replica
 			t.Errorf("%d lines in the log", n)
 		}
 	})
@@ -198,5 +198,5 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// alonePerSecond is what comes back while the store is not asked.
+// alonePerSecond returns how many requests a bucket regains while the store is not asked.
 func alonePerSecond(d Draw) int { return int(alone / d.Rate.Every) }

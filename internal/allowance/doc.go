@@ -1,10 +1,9 @@
-// Package allowance limits requests, by each replica alone or by all replicas together.
+// Package allowance limits requests, either in each replica alone or across all replicas.
 //
-// A replica counts in memory in both cases, so that what exceeds its own count costs the store nothing.
-// Together, it also keeps account of what it has let through for each key, and takes that from the
-// allowance in the store before it lets through more than a thirty-second part of it. So a rare request
-// costs the store nothing, a busy key one write for several requests, and a refusal is remembered
-// for as long as the key has to wait. The price: each replica may let through a thirty-second part more.
+// Each replica counts in memory, so that requests beyond its own limit never reach the store. If
+// replicas share a store, each takes the admitted amount from there before it exceeds 1/32 of the
+// burst. So rare requests cause no writes, and several requests of a busy key cause one. A refusal
+// is remembered for as long as the key must wait. The price: each replica may admit 1/32 more.
 //
 // While the store does not answer, each replica counts alone.
 package allowance

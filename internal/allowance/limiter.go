@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Limiter has a token bucket for each key. It is safe for concurrent use.
+// Limiter keeps a token bucket per key. It is safe for concurrent use.
 type Limiter struct {
 	limits  *Limits
 	purpose string
@@ -20,16 +20,16 @@ type Limiter struct {
 	marks *bounded.Map[string, mark]
 }
 
-// mark is what a replica knows of the bucket of a key in the store.
+// mark is the local state about the bucket of a key in the store.
 type mark struct {
-	unpaid  int       // let through, and not yet taken from the store
-	asking  int       // let through, and being taken from the store
-	refused int       // the least that the store had too little for, 0 for none
-	until   time.Time // when it has enough for that
+	unpaid  int       // admitted, but not yet taken from the store
+	asking  int       // admitted, and being taken from the store
+	refused int       // the amount that the store refused last; 0 if none
+	until   time.Time // when the store has that amount again
 }
 
-// Take takes what all draws ask for, or nothing and returns how long to wait. The keys of the draws
-// differ.
+// Take takes the amounts of all draws and returns zero, or takes nothing and returns how long to
+// wait. The keys of the draws must differ.
 func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) {
 	shared := l.limits.shared()
 	if shared {
@@ -40,7 +40,7 @@ func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) 
 	if wait := l.local.Take(draws...); wait > 0 || !shared {
 		return wait
 	}
-	draws = slices.DeleteFunc(slices.Clone(draws), func(d Draw) bool { return d.Rate.Every <= 0 }) // no limit
+	draws = slices.DeleteFunc(slices.Clone(draws), func(d Draw) bool { return d.Rate.Every <= 0 }) // unlimited
 	due := l.due(draws)
 	if due == nil {
 		return 0
@@ -49,10 +49,10 @@ func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) 
 	return l.settle(draws, due, waits, ok)
 }
 
-// Len returns for how many keys there is a bucket here.
+// Len returns the number of local buckets.
 func (l *Limiter) Len() int { return l.local.Len() }
 
-// refused returns how long the store has said that one of the draws has to wait.
+// refused returns how long the draws must wait after an earlier refusal by the store.
 func (l *Limiter) refused(draws []Draw) (wait time.Duration) {
 	now := l.limits.now()
 	for _, d := range draws {
@@ -63,8 +63,8 @@ func (l *Limiter) refused(draws []Draw) (wait time.Duration) {
 	return wait
 }
 
-// due counts draws as let through. When that makes too much of one that is not taken from the store
-// yet, it returns what has to be taken for each, and they count as unpaid no longer.
+// due counts draws as admitted. If a key exceeds its unpaid share, due returns how much to take
+// from the store for each draw, and moves the unpaid amounts to asking.
 func (l *Limiter) due(draws []Draw) (due []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,8 +90,8 @@ func (l *Limiter) due(draws []Draw) (due []int) {
 	return due
 }
 
-// settle takes note of what the store has said, if it did, and returns how long to wait. What was let
-// through before and not taken stays to be taken.
+// settle records the answer of the store, and returns how long to wait. Earlier amounts that the
+// store did not take become unpaid again.
 func (l *Limiter) settle(draws []Draw, due []int, waits []time.Duration, ok bool) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Limiter) settle(draws []Draw, due []int, waits []time.Duration, ok bool
 		before := due[i] - amount(d)
 		m.asking = max(m.asking-before, 0)
 		switch {
-		case !ok: // and so this request is let through
+		case !ok: // the request is admitted
 			m.unpaid = min(m.unpaid+due[i], d.Rate.Burst)
 		case waits != nil:
 			m.unpaid = min(m.unpaid+before, d.Rate.Burst)
@@ -115,12 +115,12 @@ func (l *Limiter) settle(draws []Draw, due []int, waits []time.Duration, ok bool
 	return wait
 }
 
-// put keeps a mark for as long as the bucket takes to be full without it.
+// put keeps a mark for as long as an empty bucket takes to fill.
 func (l *Limiter) put(d Draw, m mark) {
 	l.marks.Put(d.Key, m, l.limits.now().Add(d.Rate.Window()))
 }
 
-// inStore are draws as the store has them.
+// inStore converts draws to the form of the store.
 func (l *Limiter) inStore(draws []Draw, due []int) (out []storage.Draw) {
 	for i, d := range draws {
 		d.N = due[i]
@@ -129,5 +129,5 @@ func (l *Limiter) inStore(draws []Draw, due []int) (out []storage.Draw) {
 	return out
 }
 
-// amount is what a draw takes.
+// amount returns the number of tokens that a draw takes: at least 1, at most the burst.
 func amount(d Draw) int { return min(max(d.N, 1), max(d.Rate.Burst, 1)) }

@@ -1,13 +1,13 @@
-// Package ending says what each act that ends access ends of all that waits: of what is no access yet, and
-// can become some later. Package storagetest tries each pair on both stores.
+// Package ending lists the pending items that each act ends: items that can become access later.
+// Package storagetest tries each pair on both stores.
 package ending
 
 import "strings"
 
-// Waiting is something that can become access later.
+// Waiting is a pending item that can become access later.
 type Waiting string
 
-// All that waits.
+// The pending items.
 const (
 	Code             Waiting = "code of an application"
 	DeviceCode       Waiting = "code of a device, approved"
@@ -29,7 +29,7 @@ const (
 	Notice           Waiting = "notice of a change"
 )
 
-// Everything is all that waits, in the order of the table.
+// Everything returns all pending items, in the order of the table.
 func Everything() []Waiting {
 	return []Waiting{
 		Code, DeviceCode, DeviceRequest, PushedRequest, Page, Consent, CallWaits, CallGiven, RecoveryLink,
@@ -37,7 +37,7 @@ func Everything() []Waiting {
 	}
 }
 
-// Act is what ends access.
+// Act is an action that ends access.
 type Act string
 
 // The acts.
@@ -60,23 +60,23 @@ const (
 	RotateSecret   Act = "`client rotate-secret`"
 )
 
-// Row is what an act ends, and why it keeps the rest.
+// Row lists the items that an act ends, and why the act keeps the others.
 type Row struct {
 	Act   Act
 	Ends  []Waiting
 	Keeps []Kept
-	// EndsPause says that an application which is paused is so no more. What can become access needs a new
-	// decision then: the act ends the consents as well, or the account.
+	// EndsPause reports whether the act ends the pause of an application. New access then needs a
+	// new decision, because the act also ends consents or the account.
 	EndsPause bool
 }
 
-// Kept is what an act does not end, with the reason.
+// Kept lists items that an act does not end, with the reason.
 type Kept struct {
 	Why     string
 	Waiting []Waiting
 }
 
-// The reasons for which something is kept more than once.
+// The reasons that apply to several items.
 const (
 	undecided   = "a person has to decide about it"
 	noAccount   = "it is not of this account"
@@ -88,7 +88,7 @@ const (
 	againByThem = "the organization can give it again at any time"
 )
 
-// Table is what each act ends.
+// Table returns one row per act.
 func Table() []Row {
 	grants := []Waiting{Code, DeviceCode, Consent, CallWaits, CallGiven}
 	begun := []Waiting{Page, SignIn, PasskeyChallenge, RemoteSignIn, Departure}
@@ -150,7 +150,7 @@ func concat(lists ...[]Waiting) (out []Waiting) {
 	return out
 }
 
-// Markdown is the table as it stands in the threat model.
+// Markdown returns the table in the form that the threat model contains.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| act | ends | keeps, and why | a pause |\n|---|---|---|---|\n")

@@ -15,8 +15,7 @@ const (
 
 var update = flag.Bool("update", false, "write the table into the threat model")
 
-// TestTable prints what each act ends, and compares it with the threat model. The contract of the stores tries
-// each pair, under Endings.
+// TestTable checks that each row has each item once, and that the threat model contains the table.
 func TestTable(t *testing.T) {
 	t.Log("\n" + Markdown())
 	seen := map[Act]bool{}
