@@ -1,7 +1,6 @@
-// Package audit records what happened to access: who signed in, who consented to
-// what, which token was issued, refused or revoked, and who changed an account or
-// a client. The event names are a stable contract for operators; their attributes
-// never hold a password, a token, a code or a secret.
+// Package audit records changes to access: sign-ins, consents, tokens that were issued, refused or
+// revoked, and changes to accounts and clients. The event names are a stable contract for
+// operators. Attributes never contain a password, token, code or secret.
 package audit
 
 import (
@@ -13,123 +12,124 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// The events. A name is never reused for another meaning.
+// The events. A name is never reused with another meaning.
 const (
 	ClientRegistered   = "client.registered"
-	ClientRefused      = "client.refused" // a registration was turned down; reason says why
-	ClientChanged      = "client.changed" // by the operator; what says what
+	ClientRefused      = "client.refused" // a registration was refused; reason says why
+	ClientChanged      = "client.changed" // by an operator; attribute "what" names the change
 	ClientDeleted      = "client.deleted"
-	ApplicationChanged = "application.changed" // by the operator, for everyone
+	ApplicationChanged = "application.changed" // by an operator, for all users
 	ClientAuthFailed   = "client.auth_failed"
 	AuthorizeRefused   = "authorize.refused"
-	AuthorizePushed    = "authorize.pushed" // a client has pushed an authorization request
+	AuthorizePushed    = "authorize.pushed" // a client pushed an authorization request
 	LoginSucceeded     = "login.succeeded"
 	LoginFailed        = "login.failed"
 	LoginThrottled     = "login.throttled"
 	LoggedOut          = "session.ended"
 	ConsentApproved    = "consent.approved"
 	ConsentDenied      = "consent.denied"
-	AnswerShown        = "answer.shown"     // to the person, to carry it to an application on another computer
-	DeviceRequested    = "device.requested" // a device without a browser asks for a person's approval
-	DeviceUnknown      = "device.unknown"   // a person has typed a code under which no device waits
+	AnswerShown        = "answer.shown"     // to the user, who carries it to an application on another computer
+	DeviceRequested    = "device.requested" // a device without a browser requests approval
+	DeviceUnknown      = "device.unknown"   // a user typed a code that no device waits for
 	RemoteRequested    = "remote.requested" // a browser asks to be signed in from another device
-	RemoteApproved     = "remote.approved"  // by its person, there
-	RemoteDenied       = "remote.denied"    // by its person; reason says when the number was wrong
+	RemoteApproved     = "remote.approved"  // by the user, on the other device
+	RemoteDenied       = "remote.denied"    // by the user; reason says if the number was wrong
 	TokenIssued        = "token.issued"
 	TokenRefreshed     = "token.refreshed"
-	TokenReplayed      = "token.replayed"  // a refresh token came again within the grace window
-	TokenRecovered     = "token.recovered" // a refresh token came that a failed database had lost
+	TokenReplayed      = "token.replayed"  // a refresh token was reused within the grace window
+	TokenRecovered     = "token.recovered" // a failed database had lost this refresh token
 	TokenRefused       = "token.refused"
-	TokenReuse         = "token.reuse" // a spent code or refresh token: the grant was revoked
+	TokenReuse         = "token.reuse" // a used code or refresh token came again: the grant was revoked
 	TokenRevoked       = "token.revoked"
-	GrantRevoked       = "grant.revoked" // by the operator, or by the person: revoked_by says so
+	GrantRevoked       = "grant.revoked" // revoked_by says by whom
 	GrantNarrowed      = "grant.narrowed"
 	GrantPaused        = "grant.paused"
 	GrantResumed       = "grant.resumed"
-	ProgramKeyMade     = "programkey.made" // by a person, for a program of theirs
-	// those of a client, a resource, a user or a provider, once each of them is marked
+	ProgramKeyMade     = "programkey.made" // by a user, for their own program
+	// all grants of a client, resource, user or provider, recorded after each was marked
 	GrantsRevoked       = "grants.revoked"
-	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
-	AuditLost           = "audit.lost"            // entries that the database did not take in time, and how many
-	AuditRemoved        = "audit.removed"         // entries of the audit log, by their age: those below an index
-	ToolCalled          = "tool.called"           // through the gateway; in the audit log alone
-	ToolBegun           = "tool.begun"            // the same, before it is called: where the audit is required
-	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
-	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
-	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
-	ClearanceAsked      = "clearance.asked"       // a resource server waits for a person's word for a tool call
-	ClearanceGiven      = "clearance.given"       // by the person that giver names
-	ClearanceRefused    = "clearance.refused"     // by the person that giver names
-	ClearanceSpent      = "clearance.spent"       // the call may be carried out, once
-	IdentityAsserted    = "identity.asserted"     // a client got an assertion of who a person is, for another server
-	ConnectRefused      = "connect.refused"       // a person opened the link of another one
-	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted
-	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
-	EverythingStopped   = "account.stopped"       // all sessions and grants of a person, by the person
-	TrustLinked         = "trust.linked"          // what an issuer calls a person was linked to an account
-	TrustUnlinked       = "trust.unlinked"        // it was unlinked, and what rests on assertions has ended
+	GrantSuperseded     = storage.GrantSuperseded // by newer grants of the same user, client and resource
+	AuditLost           = "audit.lost"            // entries that the database did not take in time, with their number
+	AuditRemoved        = "audit.removed"         // old entries of the audit log, below an index
+	ToolCalled          = "tool.called"           // through the gateway; only in the audit log
+	ToolBegun           = "tool.begun"            // before the call, if the audit is required; only in the audit log
+	TokenExchanged      = "token.exchanged"       // a resource server exchanged our token for a provider's token
+	HelperAdded         = "helper.added"          // a client delegated part of its access to a sub-agent
+	HelperCut           = "helper.cut"            // with its sub-agents; revoked_by says by whom
+	ClearanceAsked      = "clearance.asked"       // a resource server waits for a tool call approval
+	ClearanceGiven      = "clearance.given"       // by the user named in giver
+	ClearanceRefused    = "clearance.refused"     // by the user named in giver
+	ClearanceSpent      = "clearance.spent"       // the call may run once
+	IdentityAsserted    = "identity.asserted"     // a client got an identity assertion for another server
+	ConnectRefused      = "connect.refused"       // a user opened another user's link
+	WayRefused          = "way.refused"           // a passkey or app was not added: too late, or not accepted
+	PasskeyCounter      = "passkey.counter"       // the counter decreased: the passkey may have been copied
+	EverythingStopped   = "account.stopped"       // a user ended all their own sessions and grants
+	TrustLinked         = "trust.linked"          // a subject of a trusted issuer was linked to an account
+	TrustUnlinked       = "trust.unlinked"        // the link was removed, and access from assertions has ended
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"
-	AccountChanged      = "account.changed"   // ways in, keys or connections; its person is told; what says which
-	NoticeLost          = "notice.lost"       // a person could not be told by mail, or the operator by webhook
-	LinkMade            = "link.made"         // by which an account is made or recovered; kind says which
-	LinkUsed            = "link.used"         // the account is there, or back in the hands of its person
-	LinkStopped         = "link.stopped"      // by its person
-	LinkRefused         = "link.refused"      // it was of no use; reason says why
-	ProposalMade        = "proposal.made"     // an operation waits for a second administrator
-	ProposalAccepted    = "proposal.accepted" // and was carried out; outcome says whether it went well
-	ProposalDeclined    = "proposal.declined" // it was not
+	AccountChanged      = "account.changed"   // authentication methods, keys or connections; the user is notified
+	NoticeLost          = "notice.lost"       // a mail to a user or a webhook to the operator failed
+	LinkMade            = "link.made"         // to create or recover an account; kind says which
+	LinkUsed            = "link.used"         // the account was created or recovered
+	LinkStopped         = "link.stopped"      // by the user or an operator
+	LinkRefused         = "link.refused"      // it cannot be used; reason says why
+	ProposalMade        = "proposal.made"     // an operation needs a second administrator
+	ProposalAccepted    = "proposal.accepted" // and carried out; outcome says if it succeeded
+	ProposalDeclined    = "proposal.declined"
 	SetupCompleted      = "setup.completed"
 	SigningKeyCreated   = "key.created"
 	SigningKeyPublished = "key.published" // it will sign later
 	SigningKeyRotated   = "key.rotated"
 	SigningKeyRetired   = "key.retired"       // with its algorithm
-	SigningKeyRevoked   = "key.revoked"       // taken out at once
-	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
+	SigningKeyRevoked   = "key.revoked"       // with immediate effect
+	TokenKeyRenewed     = "key.token_renewed" // all earlier refresh tokens have ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
-	GroupChanged        = "group.changed"    // of accounts; what says what
-	AccessChanged       = "access.changed"   // a rule for which scopes people may have; what says what
-	ToolChanged         = "tool.changed"     // an MCP server describes a tool otherwise than it was accepted
-	ToolAccepted        = "tool.accepted"    // as it is described from now on, or was before
-	MailTested          = "mail.tested"      // a test letter was asked for; outcome says what became of it
-	TrustChanged        = "trust.changed"    // an entry was added, disabled, enabled or removed
-	AudienceChanged     = "audience.changed" // a server to which we assert who people are; what says what
+	GroupChanged        = "group.changed"    // group of accounts; "what" names the change
+	AccessChanged       = "access.changed"   // a rule for the scopes that users may have; "what" names the change
+	ToolChanged         = "tool.changed"     // an MCP server changed the description of a tool
+	ToolAccepted        = "tool.accepted"    // a tool description was accepted
+	MailTested          = "mail.tested"      // a test mail was requested; outcome says if it was sent
+	TrustChanged        = "trust.changed"    // a trusted issuer was added, disabled, enabled or removed
+	AudienceChanged     = "audience.changed" // a server that gets identity assertions; "what" names the change
 	ProviderSignedIn    = "provider.signed_in"
-	ProviderLinked      = "provider.linked"      // an account at a provider was tied to a user
-	ProviderRefused     = "provider.refused"     // a person came back from a provider, and not in
-	ProviderAbandoned   = "provider.abandoned"   // a person left for a provider and did not come back in time
+	ProviderLinked      = "provider.linked"      // an account at a provider was linked to a user
+	ProviderRefused     = "provider.refused"     // a user returned from a provider, but was not signed in
+	ProviderAbandoned   = "provider.abandoned"   // a user left for a provider and did not return in time
 	ProviderEnded       = "provider.ended"       // with its grants and browser sessions; reason says why
 	ProviderUnreachable = "provider.unreachable" // a provider stopped answering
 
-	SecurityEventReceived = "securityevent.received"  // an issuer has pushed one; outcome says what came of it
-	SecurityEventSent     = "securityevent.sent"      // a receiver of the operator has it
-	SecurityEventLost     = "securityevent.lost"      // a receiver did not take it; reason says why
-	SecurityEventDropped  = storage.DeliveriesDropped // too many waited for a receiver: the oldest went
-	SecurityEventRefused  = "securityevent.refused"   // it is not to be believed, or cannot be read
+	SecurityEventReceived = "securityevent.received"  // from an issuer; outcome names the effect
+	SecurityEventSent     = "securityevent.sent"      // a configured receiver accepted it
+	SecurityEventLost     = "securityevent.lost"      // a receiver did not accept it; reason says why
+	SecurityEventDropped  = storage.DeliveriesDropped // the oldest in a receiver's full queue
+	SecurityEventRefused  = "securityevent.refused"   // it is not trusted, or cannot be read
 )
 
-// Recorder writes events. The zero value and nil discard them.
+// Recorder writes events. A nil or zero Recorder discards them.
 type Recorder struct {
 	log      *slog.Logger
 	counters []Counter
-	store    storage.Events // nil: what is recorded is logged
+	store    storage.Events // if set, Record stores events instead of logging them
 	unkept   *atomic.Bool   // the store did not take an event
 	kept     []Log
-	routine  slog.Level // of lines of routine events
+	routine  slog.Level // log level of routine events
 }
 
-// Counter sees every event, to count it. It must not keep attrs.
+// Counter counts events. It must not keep attrs.
 type Counter func(event string, attrs []slog.Attr)
 
-// Log keeps events for good. Add must not wait, and must not keep attrs. What has to wait for it finds
-// out by Await.
+// Log stores events permanently. Add must not block, and must not keep attrs. Callers that need to
+// wait until an event is stored use Awaited.
 type Log interface {
 	Add(ctx context.Context, event string, attrs []slog.Attr)
 }
 
-// Ready returns why a Log does not keep events at present, as far as it says (Ready() error).
+// Ready returns the first error of the Logs that implement Ready() error: why they cannot store
+// events.
 func (r *Recorder) Ready() error {
 	if r == nil {
 		return nil
@@ -144,7 +144,7 @@ func (r *Recorder) Ready() error {
 	return nil
 }
 
-// Into returns a recorder that does what r does, and adds each event to l as well.
+// Into returns a copy of r that also adds each event to l.
 func (r *Recorder) Into(l Log) *Recorder {
 	if r == nil {
 		return nil
@@ -154,7 +154,8 @@ func (r *Recorder) Into(l Log) *Recorder {
 	return &into
 }
 
-// Keep adds an event to the Logs alone: there is a line of another kind about it.
+// Keep adds an event to the Logs only, for events that have a line of another kind in the server's
+// log.
 func (r *Recorder) Keep(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r != nil && len(r.kept) > 0 {
 		r.keep(ctx, event, noted(ctx, attrs))
@@ -167,16 +168,15 @@ func (r *Recorder) keep(ctx context.Context, event string, attrs []slog.Attr) {
 	}
 }
 
-// New returns a recorder that writes each event to log, as a record whose message
-// is the event name and whose "event" attribute repeats it for filters, and shows it
-// to the counters.
+// New returns a recorder that logs each event, and passes it to the counters. The message of the
+// record is the name of the event, and the attribute "event" repeats it for filters.
 func New(log *slog.Logger, counters ...Counter) *Recorder {
 	return &Recorder{log: log, counters: counters}
 }
 
-// Record writes one event. Attributes name who (user, client_id), what (resource,
-// scope, grant), the protocol's code for a refusal (error) and why (reason). What is
-// known of the request of ctx (see Within) is added.
+// Record writes one event. Attributes say who acted (user, client_id), on what (resource, scope,
+// grant), and for a refusal the protocol's error code (error) and the cause (reason). Record adds
+// the attributes of the request of ctx (see Within).
 func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r == nil || r.log == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
-// TestRecord: an event carries what is known of its request, each field once and its own
-// word first, and no text longer than a log can bear.
+// TestRecord: an event contains the attributes of its request. Each name occurs once, the event's
+// attributes win, and long text is cut.
 func TestRecord(t *testing.T) {
 	var log bytes.Buffer
 	var counted []string
@@ -65,8 +65,8 @@ func must(b []byte, err error) string {
 	return string(b)
 }
 
-// TestRenamed: issue 13, 2.1. For one minor version an event and a field are found under both of
-// their names, on one line, and logs of the version before can be read.
+// TestRenamed: issue 13, 2.1. For one minor version a line contains both names of a renamed event
+// or field, and older logs remain readable.
 func TestRenamed(t *testing.T) {
 	var log bytes.Buffer
 	r := audit.New(slog.New(slog.NewJSONHandler(&log, nil)))

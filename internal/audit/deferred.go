@@ -13,16 +13,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Deferred returns a recorder for programs that are no server: it leaves each event in the
-// store, for one of the servers to log (see Collect). What cannot be stored goes to log.
+// Deferred returns a recorder for commands. It stores each event, and a server logs it later (see
+// Collect). If the store fails, Deferred logs a warning, and then the event.
 func Deferred(store storage.Events, log *slog.Logger) *Recorder {
 	return &Recorder{log: log, store: store, unkept: new(atomic.Bool)}
 }
 
-// Unkept reports whether a Deferred recorder could not leave an event.
+// Unkept reports whether a Deferred recorder failed to store an event.
 func (r *Recorder) Unkept() bool { return r != nil && r.unkept != nil && r.unkept.Load() }
 
-// leave stores an event, and reports whether it could.
+// leave stores an event, and reports whether it succeeded.
 func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) bool {
 	fields := map[string]any{}
 	for _, a := range attrs {
@@ -30,7 +30,7 @@ func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) b
 	}
 	body, err := json.Marshal(fields)
 	if err == nil {
-		// The command may have been interrupted; what it has done, it has done.
+		// An interrupted command has acted all the same, so its event is stored.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		err = r.store.PutEvent(ctx, storage.Event{ID: secrets.ID("evt_"), At: time.Now(), Name: event, Fields: body})
@@ -47,12 +47,12 @@ const (
 	collectBatch = 100
 )
 
-// Collect records what Deferred recorders have left in the store, with the time at which it
-// happened. Of any number of servers, one records each event; when it ends before it has said
-// that it did, another one records it again.
+// Collect records the events stored by Deferred recorders, each with its original time. Of several
+// servers, one records each event. If that server ends before it confirms this to the store,
+// another one records the event again.
 func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.Time) error {
 	if r == nil || r.log == nil {
-		return nil // for another server
+		return nil // left for another server
 	}
 	for {
 		events, err := store.TakeEvents(ctx, collectBatch, now)
@@ -74,7 +74,7 @@ func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.T
 	}
 }
 
-// left is what a stored event says.
+// left returns the attributes of a stored event.
 func left(e storage.Event) []slog.Attr {
 	var fields map[string]any
 	if err := json.Unmarshal(e.Fields, &fields); err != nil {

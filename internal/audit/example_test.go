@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
-// Events go to a log, with what is known of the request in which they happen.
+// A recorded event contains the attributes of its request.
 func Example() {
 	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pending gathers what was recorded under a context and is not kept for good yet, so that what rests
-// on it can wait.
+// Pending collects the events of a context that are not stored permanently yet, so that a caller
+// can wait for them.
 type Pending struct {
 	mu    sync.Mutex // guards waits
 	waits []func(context.Context) error
@@ -15,14 +15,14 @@ type Pending struct {
 
 type pendingKey struct{}
 
-// Awaited returns a context under which Logs say what has to be waited for.
+// Awaited returns a context that collects such events, and their Pending.
 func Awaited(ctx context.Context) (context.Context, *Pending) {
 	p := &Pending{}
 	return context.WithValue(ctx, pendingKey{}, p), p
 }
 
-// Await is called by a Log for an event of ctx that it does not keep for good yet: wait returns when it
-// does, or why it cannot. It does nothing when nothing waits for ctx.
+// Await is called by a Log for an event that it has not stored yet. wait must return when the event
+// is stored, or the error that prevents it. Await has no effect if ctx is not from Awaited.
 func Await(ctx context.Context, wait func(context.Context) error) {
 	if p, ok := ctx.Value(pendingKey{}).(*Pending); ok {
 		p.mu.Lock()
@@ -31,7 +31,7 @@ func Await(ctx context.Context, wait func(context.Context) error) {
 	}
 }
 
-// Wait waits until all that was recorded so far is kept, and returns the first error.
+// Wait waits until all events recorded so far are stored, or returns the first error.
 func (p *Pending) Wait(ctx context.Context) error {
 	p.mu.Lock()
 	waits := p.waits

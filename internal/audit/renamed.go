@@ -2,8 +2,9 @@ package audit
 
 import "log/slog"
 
-// formerly are the names that events had in the version before. For one minor version, events
-// and metrics have both, so that filters and alerts can be changed one by one (see CHANGELOG.md).
+// formerly maps events to their names in the previous version. For one minor version, events and
+// metrics have both names, so that users can change filters and alerts one by one (see
+// CHANGELOG.md).
 var formerly = map[string]string{
 	ProviderSignedIn:    "upstream.signed_in",
 	ProviderLinked:      "upstream.linked",
@@ -13,11 +14,10 @@ var formerly = map[string]string{
 	ProviderUnreachable: "upstream.unreachable",
 }
 
-// Formerly returns the name that an event had in the version before, or "" if it has not
-// changed. The log has it as the field "formerly".
+// Formerly returns the previous name of a renamed event, or "". The log contains it as "formerly".
 func Formerly(event string) string { return formerly[event] }
 
-// Current returns the name of an event that a log, possibly of the version before, has as name.
+// Current returns the current name of an event, given its current or previous name.
 func Current(name string) string {
 	for event, old := range formerly {
 		if name == old {
@@ -27,14 +27,14 @@ func Current(name string) string {
 	return name
 }
 
-// ProviderSession is the id of a person's sign-in at a provider. For one minor version it is
-// in the field "upstream" as well, as before.
+// ProviderSession returns the id of a user's session at a provider. For one minor version, the
+// previous field "upstream" repeats it.
 func ProviderSession(id string) slog.Attr {
 	return slog.Group("", slog.String("provider_session", id), slog.String("upstream", id))
 }
 
-// Purpose is what a browser was sent to a provider for. For one minor version it is in the
-// field "errand" as well, as before.
+// Purpose returns the reason for sending a browser to a provider. For one minor version, the
+// previous field "errand" repeats it.
 func Purpose(purpose string) slog.Attr {
 	return slog.Group("", slog.String("purpose", purpose), slog.String("errand", purpose))
 }

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Request gathers what becomes known of a request while it is handled: who asks, by which
-// application, for what. Each event that is recorded under its context carries it, and so
-// does the line that the server logs of the request.
+// Request collects attributes of a request while it is handled, such as the user, the client and
+// the resource. Events recorded under its context include them, and so does the server's log line
+// about the request.
 type Request struct {
 	mu    sync.Mutex // guards attrs
 	attrs []slog.Attr
@@ -18,28 +18,28 @@ type Request struct {
 
 type requestKey struct{}
 
-// NewRequest returns a Request of which attrs are known, such as its request_id.
+// NewRequest returns a Request with initial attributes, such as its request_id.
 func NewRequest(attrs ...slog.Attr) *Request {
 	r := &Request{}
 	r.note(attrs)
 	return r
 }
 
-// Within returns a context for what happens in the request r.
+// Within returns a context for the request r.
 func Within(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// Note adds to what is known of the request of ctx. What is noted again replaces what was
-// noted before. Outside of a request it does nothing.
+// Note sets attributes of the request of ctx, and replaces earlier ones with the same name. Outside
+// of a request it has no effect.
 func Note(ctx context.Context, attrs ...slog.Attr) {
 	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
 		r.note(attrs)
 	}
 }
 
-// Reference returns the request_id of the request of ctx, for lines of the log; without one it is empty, and
-// left out.
+// Reference returns the request_id of the request of ctx for log lines, or an empty attribute,
+// which handlers omit.
 func Reference(ctx context.Context) slog.Attr {
 	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
 		if attrs := r.Attrs(); index(attrs, "request_id") >= 0 {
@@ -49,7 +49,7 @@ func Reference(ctx context.Context) slog.Attr {
 	return slog.Attr{}
 }
 
-// Attrs returns what is known.
+// Attrs returns a copy of the attributes.
 func (r *Request) Attrs() []slog.Attr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,8 +72,8 @@ func index(attrs []slog.Attr, key string) int {
 	return slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == key })
 }
 
-// noted returns attrs and what else is known of the request of ctx. An event's own
-// attributes go first: it may be about another person or client than the request.
+// noted adds the attributes of the request of ctx to attrs. An event's own attributes win, because
+// it may be about another user or client than the request.
 func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 	r, ok := ctx.Value(requestKey{}).(*Request)
 	if !ok {
@@ -90,8 +90,8 @@ func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 	return out
 }
 
-// flat takes nameless groups apart, as handlers do, leaves out what is empty, and bounds
-// what callers choose. The list has room for some more.
+// flat expands nameless groups, drops empty attributes, and shortens text. The result has capacity
+// for more attributes.
 func flat(attrs []slog.Attr, more int) []slog.Attr {
 	for _, a := range attrs {
 		if a.Value.Kind() == slog.KindGroup {
@@ -116,11 +116,11 @@ func appendFlat(out, attrs []slog.Attr) []slog.Attr {
 	return out
 }
 
-// maxText bounds an attribute in bytes. The ids of clients that registered themselves hold
-// their registration, and are of this order.
+// maxText limits an attribute, in bytes. Client ids that contain a registration are about this
+// long.
 const maxText = 600
 
-// Text is s as far as a log should hold what a caller chose.
+// Text shortens a text that a caller chose to maxText bytes.
 func Text(s string) string {
 	if len(s) <= maxText {
 		return s

@@ -2,8 +2,8 @@ package audit
 
 import "log/slog"
 
-// Routine reports whether an event belongs to normal operation: an application refreshed its token, got
-// one with its own credentials, or called a tool that answered, without anybody's approval.
+// Routine reports whether an event belongs to normal operation: an application refreshed its token,
+// got one with its own credentials, or successfully called a tool that needed no approval.
 func Routine(event string, attrs []slog.Attr) bool {
 	switch event {
 	case TokenRefreshed:
@@ -21,7 +21,7 @@ func has(attrs []slog.Attr, name, value string) bool {
 	return i >= 0 && attrs[i].Value.String() == value
 }
 
-// RoutineAt returns a recorder that logs routine events at level, and all others as r does.
+// RoutineAt returns a copy of r that logs routine events at level.
 func (r *Recorder) RoutineAt(level slog.Level) *Recorder {
 	if r == nil {
 		return nil
@@ -31,7 +31,7 @@ func (r *Recorder) RoutineAt(level slog.Level) *Recorder {
 	return &out
 }
 
-// RoutineLevel returns the level of log lines for routine events and successful requests.
+// RoutineLevel returns the log level of routine events and successful requests.
 func (r *Recorder) RoutineLevel() slog.Level {
 	if r == nil {
 		return slog.LevelInfo
