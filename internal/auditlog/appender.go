@@ -11,34 +11,35 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// numbered is an entry with its place among all of its writer, from 0 on.
+// numbered is an entry with its number among all entries of its writer, starting at 0.
 type numbered struct {
 	number int64
 	storage.AuditEntry
 }
 
-// appender appends the entries of one writer, each once: the store keeps how far the writer has come.
+// appender appends the entries of one writer exactly once. The store records the progress of the
+// writer.
 type appender struct {
 	store storage.AuditLog
 	now   func() time.Time
-	id    string // of the writer at the store
-	base  int64  // the number of the first entry under this id
-	mark  int64  // the entries with lower numbers are in the log
-	edge  *edge  // nil: unknown
+	id    string // of the writer in the store
+	base  int64  // number of the first entry under this id
+	mark  int64  // entries with lower numbers are in the log
+	edge  *edge  // nil if unknown
 	open  func(context.Context) (*MAC, error)
-	mac   *MAC // nil: not opened yet
+	mac   *MAC // nil until opened
 	chain chain
 }
 
-// chain is what the entries are sealed as that are appended next.
+// chain identifies the next entry of the writer for its MAC.
 type chain struct {
 	id   string
 	next int64
 	used time.Time
 }
 
-// of returns the chain to go on with. A new one begins when it is not certain what of the one before is in the log,
-// and when the signer may have forgotten it.
+// of returns the chain for the next entries. It begins a new chain if the log may contain an
+// unknown part of the current one, or if the signer may have forgotten it.
 func (c chain) of(now time.Time) chain {
 	if c.id == "" || now.Sub(c.used) > chainIdle || now.Before(c.used) {
 		return chain{id: secrets.IDAt("awr_", now)}
@@ -48,14 +49,16 @@ func (c chain) of(now time.Time) chain {
 
 func newWriterID() string { return secrets.ID("awr_") }
 
-// errThere stops an append of what may be in the log already, errPutBack one to a log that has lost entries.
+// errThere stops a batch that may be in the log already. errPutBack stops a batch because the log
+// has lost entries of the writer.
 var (
 	errThere   = errors.New("auditlog: the batch may be in the log")
 	errPutBack = errors.New("auditlog: the log has lost entries of the writer")
 )
 
-// append appends a batch, and returns when some of it is in the log: those below a.mark. When an answer
-// of the store was lost, its mark tells whether the batch is there (OB-04).
+// append appends a batch, or a part of it: entries with numbers below a.mark are in the log. If the
+// response of the store is lost, the next call reads from its mark whether the batch arrived
+// (OB-04).
 func (a *appender) append(ctx context.Context, batch []numbered) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -66,7 +69,7 @@ func (a *appender) append(ctx context.Context, batch []numbered) (err error) {
 	}
 	err = a.try(ctx, batch)
 	if errors.Is(err, errPutBack) {
-		// What the store has lost is no longer here. What follows goes on under another id.
+		// The lost entries are no longer in memory. The next ones get a new writer id.
 		a.id, a.base = newWriterID(), a.mark
 		err = a.try(ctx, batch)
 	}
@@ -76,7 +79,7 @@ func (a *appender) append(ctx context.Context, batch []numbered) (err error) {
 	return err
 }
 
-// try appends a batch to the end of the log, unless the log has more or less of the writer than is known.
+// try appends a batch, unless the log has more or fewer entries of the writer than expected.
 func (a *appender) try(ctx context.Context, batch []numbered) error {
 	to, mark := batch[len(batch)-1].number+1, a.mark
 	var grown *edge

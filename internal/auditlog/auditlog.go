@@ -1,7 +1,7 @@
-// Package auditlog keeps the audit as a Merkle log in the store: a Writer appends events in batches,
-// each with a MAC, a Signer checks them and signs how far the log has come, and Verify finds entries
-// that were removed, changed, moved, added or cut off. Package audit/verify says what entries, hashes
-// and checkpoints are, and needs none of this to check them.
+// Package auditlog stores audit events as a Merkle log. A Writer appends events in batches, each
+// event with a MAC. A Signer checks the entries and signs checkpoints. Verify detects entries that
+// were removed, changed, moved, added or cut off. Package audit/verify defines entries, hashes and
+// checkpoints, and checks them without this package.
 package auditlog
 
 import (
@@ -16,40 +16,40 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Store is what the log needs of the store.
+// Store is the part of the store that the log uses.
 type Store interface {
 	storage.AuditLog
 	storage.AuditCheckpoints
 	storage.SharedKeys
 }
 
-// unproved are events that a caller who has proved nothing can cause as often as it likes. They are in
-// the server's log; here they would only make room for themselves.
+// unproved lists the events that an unauthenticated caller can cause at any rate. They are only in
+// the server's log; in the audit log they would crowd out other entries.
 var unproved = []string{
 	audit.AuthorizeRefused, audit.AuthorizePushed, audit.ClientRefused, audit.ClientAuthFailed, audit.ConnectRefused,
 	audit.DeviceRequested, audit.DeviceUnknown, audit.LinkRefused, audit.ProviderAbandoned, audit.RemoteRequested,
 	audit.SecurityEventRefused, audit.TokenRefused,
 }
 
-// Keeps reports whether an event is kept in the log.
+// Keeps reports whether the log stores an event.
 func Keeps(event string) bool { return !slices.Contains(unproved, event) }
 
-// stamp is how times are written in fields.
+// stamp is the time format in fields.
 const stamp = "2006-01-02T15:04:05.000Z"
 
-// maxFields bounds the fields of an entry; no event has half as many.
+// maxFields limits the fields of an entry. Every event has fewer than half as many.
 const maxFields = 64
 
-// entry returns an event as the store keeps it. An event that a command has left has the time at which it
-// happened as an attribute. It is made before the answer to a request, so without a map or a sort.
+// entry returns an event in the form of the store. Its time is the attribute "at", if a command
+// stored the event earlier. It runs while a request waits, so it avoids maps and sorting.
 func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
 	var room [maxFields]verify.Field
 	at, fields := fieldsOf(room[:0], now, attrs)
 	return entryOf(at, event, fields)
 }
 
-// fieldsOf appends the fields of an event to fields, sorted by name, and returns its time: now, or its
-// attribute "at".
+// fieldsOf appends the fields of an event to fields, sorted by name. It returns them with the time
+// of the event: the attribute "at", or else now.
 func fieldsOf(fields []verify.Field, now time.Time, attrs []slog.Attr) (time.Time, []verify.Field) {
 	at := now
 	for _, a := range attrs[:min(len(attrs), maxFields)] {
@@ -65,7 +65,7 @@ func fieldsOf(fields []verify.Field, now time.Time, attrs []slog.Attr) (time.Tim
 	return at, fields
 }
 
-// entryOf returns the entry of an event with fields that are sorted by name.
+// entryOf returns the entry of an event. The fields must be sorted by name.
 func entryOf(at time.Time, event string, fields []verify.Field) storage.AuditEntry {
 	size := len(`{"at":"2006-01-02T15:04:05.000Z","event":"","fields":{}}`) + len(event)
 	for _, f := range fields {
@@ -75,7 +75,7 @@ func entryOf(at time.Time, event string, fields []verify.Field) storage.AuditEnt
 		verify.AppendLeaf(make([]byte, 0, size), at, event, fields))
 }
 
-// with adds a field to those that are sorted by name, or replaces the one of its name.
+// with inserts a field into fields sorted by name, or replaces the field of that name.
 func with(fields []verify.Field, f verify.Field) []verify.Field {
 	i := len(fields)
 	for i > 0 && fields[i-1].Name > f.Name {
@@ -97,7 +97,7 @@ func value(fields []verify.Field, name string) string {
 	return ""
 }
 
-// plain is a value as text.
+// plain returns a value as text.
 func plain(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindString:
@@ -115,7 +115,7 @@ func plain(v slog.Value) string {
 	}
 }
 
-// record is an entry as the store keeps it.
+// record converts a parsed entry to the form of the store.
 func record(e verify.Entry) storage.AuditEntry {
 	return kept(e.At, e.Event, e.Fields["grant"], e.Fields["user"], e.Leaf())
 }
@@ -126,7 +126,8 @@ func kept(at time.Time, event, grant, person string, leaf []byte) storage.AuditE
 	}
 }
 
-// column is text that each database can hold: a batch must not fail for what a caller has sent.
+// column removes NUL and replaces invalid UTF-8: a database may reject them, and input from callers
+// must not fail a batch.
 func column(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// counted reports whether a routine event was added to the sum of those like it, and so needs no entry.
+// counted reports whether it added a routine event to a sum, so that it needs no entry.
 func (w *Writer) counted(event string, attrs []slog.Attr) bool {
 	now := w.o.Now()
 	o := occurrenceOf(now, event, attrs)
@@ -28,7 +28,8 @@ func (w *Writer) counted(event string, attrs []slog.Attr) bool {
 	return counted != nil
 }
 
-// closeSums records the sums whose window has ended. While many entries wait, the sums go on instead.
+// closeSums records the sums with an ended window. While many entries wait, the sums continue
+// instead.
 func (w *Writer) closeSums(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +51,7 @@ func (w *Writer) close(c *sum) {
 	w.spooled(w.sums.drop(c.number))
 }
 
-// endSums records all sums. Those that the store does not take stay in their spool for the next start.
+// endSums records all sums. Those that the store refuses stay in the spool until the next start.
 func (w *Writer) endSums(ctx context.Context) {
 	for left := true; left; {
 		w.mu.Lock()

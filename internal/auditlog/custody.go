@@ -16,19 +16,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// seal is what the log keeps under the master key, in one row that moves with the database: who has the database
-// can put an older one in its place or delete it, and can make none (EN-09).
+// seal is the state of the log, encrypted with the master key in one row that moves with the
+// database. An attacker with only the database can delete the row or restore an older one, but not
+// create one (EN-09).
 type seal struct {
-	Key    []byte `json:"key"`    // of the MACs
+	Key    []byte `json:"key"`    // MAC key
 	Signer []byte `json:"signer"` // SHA-256 of the public key that signs the log
-	// Upgraded is when a log of a version that added no MACs came to this one. Zero: it has had them from the start.
+	// Upgraded is when this version took over a log without MACs, or zero.
 	Upgraded time.Time `json:"upgraded,omitzero"`
-	Refused  string    `json:"refused,omitempty"` // why the log could not be taken on
-	Signed   extent    `json:"signed"`            // how far it is signed
+	Refused  string    `json:"refused,omitempty"` // why the log could not be taken over
+	Signed   extent    `json:"signed"`            // the signed part of the log
 }
 
-// unsealed reports whether entries without a MAC are taken: in the time of an upgrade, in which replicas of the
-// version before may still write.
+// unsealed reports whether entries without a MAC are accepted, because replicas of the previous
+// version may still write during an upgrade.
 func (s seal) unsealed(x extent) bool {
 	return !s.Upgraded.IsZero() && x.At.Sub(s.Upgraded) < mixedTime
 }
@@ -54,12 +55,12 @@ func (c *custody) open(row []byte) (s seal, err error) {
 func (c *custody) close(s seal) []byte {
 	plain, err := json.Marshal(s)
 	if err != nil {
-		panic("auditlog: " + err.Error()) // numbers, hashes and times
+		panic("auditlog: " + err.Error()) // a seal always encodes
 	}
 	return c.ring.Seal(keys.AuditSealName, plain, nil)
 }
 
-// read returns the seal with the row that it is in. storage.ErrNotFound when there is none.
+// read returns the seal and its row, or storage.ErrNotFound.
 func (c *custody) read(ctx context.Context) (s seal, row []byte, err error) {
 	row, err = c.store.SharedKey(ctx, keys.AuditSealName, nil)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *custody) read(ctx context.Context) (s seal, row []byte, err error) {
 	return s, row, err
 }
 
-// begin makes the seal unless there is one. Of several replicas that start together one makes it.
+// begin creates the seal if it is missing. Of several replicas that start together, one creates it.
 func (c *custody) begin(ctx context.Context, key string, now time.Time) error {
 	_, _, err := c.read(ctx)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -86,8 +87,9 @@ func (c *custody) begin(ctx context.Context, key string, now time.Time) error {
 	return err
 }
 
-// takeOn decides from where on the log is checked. One that is empty begins; one that a version before has signed,
-// which added no MACs, goes on from there. Anything else is a log whose seal was deleted.
+// takeOn decides where the checks of the log begin. An empty log starts at 0. A log by a version
+// without MACs continues after its newest checkpoint. In any other case the seal was deleted, and
+// the log is refused.
 func (c *custody) takeOn(ctx context.Context, s *seal, key string, now time.Time) error {
 	last, err := c.store.LastCheckpoint(ctx)
 	missing := errors.Is(err, storage.ErrNotFound)
@@ -113,7 +115,8 @@ func (c *custody) takeOn(ctx context.Context, s *seal, key string, now time.Time
 	return nil
 }
 
-// upgrade takes on the log of a version before, as its newest checkpoint has signed it, or says why it is none.
+// upgrade takes over the log of a version without MACs at its newest checkpoint, or returns why it
+// cannot.
 func (c *custody) upgrade(
 	ctx context.Context, s *seal, last storage.AuditCheckpoint, key string,
 ) (why string, err error) {
@@ -149,10 +152,10 @@ func (c *custody) upgrade(
 	return "", nil
 }
 
-// sealTries is how often replicas that sign at once try to keep what they have signed.
+// sealTries limits the attempts to update the seal while other replicas sign.
 const sealTries = 16
 
-// advance keeps how far the log is signed now, unless another replica has signed more.
+// advance records the signed part of the log, unless another replica has signed more.
 func (c *custody) advance(ctx context.Context, x extent) error {
 	for range sealTries {
 		s, row, err := c.read(ctx)

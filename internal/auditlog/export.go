@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Export gives each line of the log as it is now to write: checkpoints, hashes of what was removed, and
-// entries, with why they are not proven.
+// Export writes each line of the log: checkpoints, hashes of removed entries, and entries with the
+// reason why they are not proven.
 func Export(ctx context.Context, store Store, standing Standing, write func(verify.Line) error) error {
 	head, err := store.AuditHead(ctx, "")
 	if err != nil {
@@ -35,7 +35,7 @@ func Export(ctx context.Context, store Store, standing Standing, write func(veri
 			return err
 		}
 		if len(some) == 0 || some[0].Index != at {
-			// They may have been removed by their age since: the entry that says so is at the end as it is now.
+			// They may be removed meanwhile. The entry that announces it is at the current end.
 			now, err := store.AuditHead(ctx, "")
 			if err != nil {
 				return err
@@ -62,7 +62,7 @@ func Export(ctx context.Context, store Store, standing Standing, write func(veri
 	return nil
 }
 
-// exportRemoved gives the hashes of entries that are not kept any more.
+// exportRemoved writes the hashes of removed entries.
 func exportRemoved(ctx context.Context, store Store, from, below int64, write func(verify.Line) error) error {
 	read := readStored(ctx, store)
 	for at := from; at < below; at++ {
@@ -80,7 +80,7 @@ func exportRemoved(ctx context.Context, store Store, from, below int64, write fu
 	return nil
 }
 
-// eachCheckpoint gives each checkpoint of the store to f, by size.
+// eachCheckpoint calls f with each checkpoint in the store, by size.
 func eachCheckpoint(ctx context.Context, store Store, f func(storage.AuditCheckpoint) error) error {
 	for after := int64(0); ; {
 		some, err := store.Checkpoints(ctx, after, page)

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// leftTime bounds the work on one file.
+// leftTime limits the work on one file.
 const leftTime = time.Minute
 
-// storeError is one of the store, which the next file would meet as well.
+// storeError is an error of the store, so the other files would fail the same way.
 type storeError struct{ error }
 
-// errInUse means that the writer of a spool lives.
+// errInUse means that the writer of a spool is still running.
 var errInUse = errors.New("auditlog: the writer of the file lives")
 
-// takeLeft appends what processes that were killed have left in their spools, and removes these. Of
-// several replicas that share a directory, one takes each.
+// takeLeft appends the entries in the spools of killed processes, and deletes these files. Of
+// several replicas that share a directory, one takes each file.
 func (w *Writer) takeLeft(ctx context.Context) {
 	if w.o.Dir == "" {
 		return
@@ -38,7 +38,7 @@ func (w *Writer) takeLeft(ctx context.Context) {
 		n, err := w.takeSpool(ctx, file)
 		var failed storeError
 		switch {
-		case errors.As(err, &failed): // so it would for the others
+		case errors.As(err, &failed):
 			w.mu.Lock()
 			w.warn("files of entries of the audit log wait: the store does not take them", "files", len(files),
 				"error", err)
@@ -52,14 +52,14 @@ func (w *Writer) takeLeft(ctx context.Context) {
 			w.o.Log.InfoContext(ctx, "entries of the audit log are taken that a server has left in a file",
 				"file", file, "entries", n)
 		}
-		if !w.flush(ctx) { // others wait meanwhile
+		if !w.flush(ctx) { // waiting entries are not held up by the files
 			return
 		}
 	}
 	w.removeHalfMade()
 }
 
-// takeSpool appends what one file has and the log has not.
+// takeSpool appends the entries of one file that the log lacks.
 func (w *Writer) takeSpool(ctx context.Context, path string) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leftTime)
 	defer cancel()
@@ -104,7 +104,7 @@ func (w *Writer) takeSpool(ctx context.Context, path string) (n int, err error) 
 	return n, os.Remove(path)
 }
 
-// openLeft opens and locks a file whose writer is gone, and that is a file of ours.
+// openLeft opens and locks a file, if it belongs to this account and its writer has ended.
 func openLeft(path string, now time.Time) (*os.File, error) {
 	f, err := os.OpenFile(path, openFlags, 0)
 	if err != nil {
@@ -133,15 +133,15 @@ func checkLeft(f *os.File, path string, now time.Time) error {
 		}
 		return err
 	}
-	// Another replica may have taken it, or its writer put another one in its place, before it was locked.
+	// Before the lock, another replica may have taken the file, or its writer may have replaced it.
 	if there, err := os.Lstat(path); err != nil || !os.SameFile(there, info) {
 		return errInUse
 	}
 	return nil
 }
 
-// parseSpool reads lines, and counts those that cannot be read. The last one is cut off when its writer
-// was killed in it: nothing was answered that rests on it.
+// parseSpool reads entries, and counts unreadable lines. It ignores a partial last line: its writer
+// was killed before anything could depend on the entry.
 func parseSpool(all []byte) (entries []numbered, broken int) {
 	whole := all[:bytes.LastIndexByte(all, '\n')+1]
 	for line := range bytes.Lines(whole) {
@@ -155,7 +155,7 @@ func parseSpool(all []byte) (entries []numbered, broken int) {
 	return entries, broken
 }
 
-// removeHalfMade removes files that were never given a name.
+// removeHalfMade deletes unfinished files older than an hour.
 func (w *Writer) removeHalfMade() {
 	files, _ := filepath.Glob(filepath.Join(w.o.Dir, halfMade+"*"))
 	for _, file := range files {

@@ -11,18 +11,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// MAC authenticates entries to the installation: who has only the database can neither make an entry nor change
-// one. Each entry also has its number in a chain of its writer, so that one that is missing leaves a gap.
-// A MAC depends on nothing but the entry, and so can be checked for each entry alone.
+// MAC authenticates entries with a key of the installation, so that an attacker with only the
+// database cannot create or change one. It covers the number of the entry in its writer's chain, so
+// that a missing entry leaves a gap. The MAC of an entry can be checked without other entries.
 type MAC struct{ key []byte }
 
-// macSize is how many bytes of HMAC-SHA256 an entry has (RFC 2104 §5).
+// macSize is the number of bytes kept of each HMAC-SHA256 (RFC 2104 §5).
 const macSize = 16
 
-// Link is the place of an entry in the chain of its writer.
+// Link is the position of an entry in its writer's chain.
 type Link struct {
 	Chain  string // id
-	Number int64  // from 0 on, without gaps
+	Number int64  // from 0, without gaps
 }
 
 var (
@@ -34,13 +34,13 @@ var (
 //
 //	CHAIN.NUMBER.MAC
 //
-// of the chain and number of the entry, and 16 bytes of HMAC-SHA256 in base64url.
+// where MAC is 16 bytes of HMAC-SHA256 in base64url.
 func (m *MAC) Seal(leaf []byte, at Link) []byte {
 	place := at.Chain + "." + strconv.FormatInt(at.Number, 10)
 	return verify.WithMAC(leaf, place+"."+base64.RawURLEncoding.EncodeToString(m.sum(place, leaf)))
 }
 
-// Check returns the link of a sealed leaf. errNoMAC and errBadMAC say what is wrong with it.
+// Check returns the link of a sealed leaf, errNoMAC or errBadMAC.
 func (m *MAC) Check(leaf []byte) (Link, error) {
 	bare, text := verify.CutMAC(leaf)
 	if text == "" {
@@ -62,7 +62,7 @@ func (m *MAC) Check(leaf []byte) (Link, error) {
 	return Link{chain, number}, nil
 }
 
-// sum computes the MAC of a place, in which no NUL is, and a leaf.
+// sum returns the MAC of a leaf at a place. The place must not contain NUL.
 func (m *MAC) sum(place string, leaf []byte) []byte {
 	h := hmac.New(sha256.New, m.key)
 	h.Write([]byte(place))

@@ -14,8 +14,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Prove walks from an entry by its grant to its token, or else the one before it, and to the consent, and proves
-// that each of them is in the log (OB-05). An entry without a grant is proved alone.
+// Prove returns proofs that an entry and the related earlier entries are in the log: the consent
+// for its grant, its token, and the clearance of its call (OB-05). An entry without a grant is
+// proved alone.
 func Prove(
 	ctx context.Context, store Store, signer *Signer, e storage.AuditEntry, now time.Time,
 ) (verify.Proof, error) {
@@ -47,12 +48,13 @@ func Prove(
 	return out, nil
 }
 
-// lookedAt is how many tokens of a grant before a call are looked at for the one that it names: a token lives
-// for minutes, in which a client gets few.
+// lookedAt limits the search for the token of a call to the last tokens of the grant. A token lives
+// for minutes, and a client gets few in that time.
 const lookedAt = 100
 
-// chainOf is the consent of the grant of an entry, its token, or else the last one of the grant before it that does
-// not say which it is, the clearance of the call, and the entry, by index.
+// chainOf returns, by index, the consent for an entry's grant, its token, the clearance of its
+// call, and the entry. If the entry names no token, that is the last earlier one; if the named
+// token is not found, the last earlier one without an id.
 func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) ([]storage.AuditEntry, error) {
 	chain := []storage.AuditEntry{e}
 	if e.Grant == "" || e.Index == 0 {
@@ -105,8 +107,8 @@ func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) 
 	return chain, nil
 }
 
-// consentRemoved reports whether a chain has no approval since its grant is older than the oldest entry that
-// is left.
+// consentRemoved reports whether a chain lacks the approval because the grant is older than the
+// oldest entry that the log still contains.
 func consentRemoved(ctx context.Context, store storage.AuditLog, chain []storage.AuditEntry) (bool, error) {
 	made, known := secrets.TimeOf(chain[len(chain)-1].Grant)
 	approved := func(e storage.AuditEntry) bool { return e.Event == audit.ConsentApproved }
@@ -121,7 +123,7 @@ func consentRemoved(ctx context.Context, store storage.AuditLog, chain []storage
 	return len(oldest) > 0 && made.Before(oldest[0].At), err
 }
 
-// field is a field of an entry, "" when it has none, or cannot be read.
+// field returns a field of an entry, or "" if the entry lacks it or cannot be read.
 func field(e storage.AuditEntry, name string) string {
 	read, err := verify.ParseEntry(e.Leaf)
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Retention removes old entries, and keeps their hashes, so that proofs of the others stay as they are.
+// Retention removes old entries, but not their hashes, so that proofs of other entries stay valid.
 type Retention struct {
 	Store  Store
 	Signer *Signer
-	Audit  *audit.Recorder // that a Writer of the log is attached to
+	Audit  *audit.Recorder // passes events to a Writer of the log
 	Keep   time.Duration
 }
 
 const (
-	// removeWindow is how many entries are looked at, or removed, at once.
+	// removeWindow limits how many entries a step reads or removes.
 	removeWindow = 10_000
-	// removeDay is what removals are rounded to: one entry a day tells of them.
+	// removeDay is the unit of removal, so that the log announces removals once a day at most.
 	removeDay = 24 * time.Hour
 )
 
-// Remove removes the entries that are older than Keep. It first writes an entry that says so, signed by the
-// key of the log, and has a checkpoint confirm it, so that an attacker who has the database cannot pass off
-// what they remove as old (OB-04).
+// Remove removes entries older than Keep. First it writes an entry that announces the removal,
+// signed with the key of the log, and covers it with a checkpoint. An attacker with only the
+// database cannot do this, and so cannot disguise a deletion as a removal by age (OB-04).
 func (r Retention) Remove(ctx context.Context, now time.Time) (removed int64, err error) {
 	head, err := r.Store.AuditHead(ctx, "")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r Retention) Remove(ctx context.Context, now time.Time) (removed int64, er
 	return below - head.First, nil
 }
 
-// old is the index of the first entry that is not older than a time.
+// old returns the index of the first entry that is not older than before.
 func (r Retention) old(ctx context.Context, head storage.AuditHead, before time.Time) (int64, error) {
 	for at := head.First; at < head.Size; at += removeWindow {
 		found, err := r.Store.AuditEntries(ctx, storage.AuditQuery{
@@ -74,8 +74,8 @@ func (r Retention) old(ctx context.Context, head storage.AuditHead, before time.
 	return head.Size, nil
 }
 
-// announce writes the entry, unless one says as much already: a removal may have been interrupted, or
-// another replica be at it.
+// announce writes the entry unless an earlier one covers the removal. A removal may have been
+// interrupted, or another replica may be removing.
 func (r Retention) announce(ctx context.Context, below int64) error {
 	last, err := r.Store.AuditEntries(ctx, storage.AuditQuery{Event: verify.RemovedEvent, Last: true, Limit: 1})
 	if err != nil {
