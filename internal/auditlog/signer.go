@@ -19,21 +19,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// ErrInconsistent means that the log in the store does not hold what was signed before.
+// ErrInconsistent means that the log in the store is not the log that was signed before.
 var ErrInconsistent = errors.New("the audit log is not the one that was signed before: run: mcp-authd audit verify")
 
-// Signer checks the entries of the log by the MACs of their writers, and signs checkpoints.
+// Signer checks the MACs of entries, and signs checkpoints.
 type Signer struct {
 	store   Store
 	key     keys.AuditKey
-	text    string // the key as verifiers take it
+	text    string // public key in the form name+hash+key
 	hash    uint32
 	custody *custody
-	last    verify.Checkpoint // that this process has seen in the store, which may have been put back since
+	last    verify.Checkpoint // last one seen by this process; the store may have been restored since
 }
 
-// Open returns the signer of the log. With an origin, the key and the seal of the log are made when there are none.
-// Without one, the error is then storage.ErrNotFound.
+// Open returns the signer of the log. Given an origin, it creates a missing key and seal. Without
+// an origin, it returns storage.ErrNotFound if the key is missing.
 func Open(ctx context.Context, store Store, masters [][]byte, origin string, now time.Time) (*Signer, error) {
 	key, err := keys.OpenAuditKey(ctx, store, masters, origin)
 	if err != nil {
@@ -63,13 +63,13 @@ func Open(ctx context.Context, store Store, masters [][]byte, origin string, now
 	return s, nil
 }
 
-// MAC returns the MAC of the entries of the log. storage.ErrNotFound when the log has no seal yet.
+// MAC returns the MAC of the log, or storage.ErrNotFound if the log has no seal yet.
 func (s *Signer) MAC(ctx context.Context) (*MAC, error) {
 	kept, _, err := s.custody.read(ctx)
 	return &MAC{kept.Key}, err
 }
 
-// MACOf returns a function that opens the MAC of the log as Open does, for Options.
+// MACOf returns a function for Options.MAC that opens the log as Open does.
 func MACOf(
 	store Store, masters [][]byte, origin string, now func() time.Time,
 ) func(context.Context) (*MAC, error) {
@@ -82,7 +82,7 @@ func MACOf(
 	}
 }
 
-// Key is the public key as verifiers take it: name+hash+key.
+// Key returns the public key in the form name+hash+key.
 func (s *Signer) Key() string { return s.text }
 
 // Name implements note.Signer.
@@ -94,15 +94,15 @@ func (s *Signer) KeyHash() uint32 { return s.hash }
 // Sign implements note.Signer.
 func (s *Signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.key.Private, text), nil }
 
-// Removal signs that the entries below an index are removed.
+// Removal returns a signed statement that the entries below an index are removed.
 func (s *Signer) Removal(below int64) (string, error) {
 	signed, err := note.Sign(&note.Note{Text: verify.RemovalText(s.key.Origin, below)}, s)
 	return string(signed), err
 }
 
-// Checkpoint returns a checkpoint of all entries that are in the log now: the last one, or a new one, which the store
-// keeps. The key signs nothing but what goes on from what it has signed before, and what writers of this log have
-// written. ErrInconsistent, wrapped, when the log is not that.
+// Checkpoint returns a checkpoint of all current entries: the newest one, or a new one that it
+// stores. It signs only an extension of the log that it signed before, with entries by writers of
+// this log. Otherwise it returns an error that wraps ErrInconsistent.
 func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCheckpoint, error) {
 	for {
 		f, err := s.look(ctx, now, signAtOnce)
@@ -126,30 +126,30 @@ func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCh
 	}
 }
 
-// signAtOnce is how many entries a checkpoint signs more than the one before: when many wait, each part that is
-// signed stays so when the time is up.
+// signAtOnce limits the new entries per checkpoint, so that a timeout loses only the last part of
+// the work.
 const signAtOnce = 64 * page
 
-// lookAtOnce is how many entries Look checks at most.
+// lookAtOnce limits the entries that Look checks.
 const lookAtOnce = 8 * page
 
-// Look checks as much as Checkpoint would before it signs, up to some thousand entries, and signs nothing.
+// Look makes the checks of Checkpoint for up to lookAtOnce new entries, and signs nothing.
 func (s *Signer) Look(ctx context.Context, now time.Time) error {
 	_, err := s.look(ctx, now, lookAtOnce)
 	return err
 }
 
-// looked is what the log was found to be.
+// looked is the state of the log.
 type looked struct {
-	kept    storage.AuditCheckpoint // the newest; of the size 0 when there is none
+	kept    storage.AuditCheckpoint // the newest checkpoint, or one of size 0
 	size    int64                   // of the log
-	signed  int64                   // as the seal has it
+	signed  int64                   // size in the seal
 	checked extent
 }
 
-// look compares the log with the seal, with the newest checkpoint and with what this process has seen before, and
-// checks up to limit entries that are not signed. The seal is read before the checkpoint, and this before the end of
-// the log: another replica may append and sign in between.
+// look compares the log with the seal, the newest checkpoint and the last one seen by this process,
+// and checks up to limit unsigned entries. It reads the seal, then the checkpoint, then the head:
+// in this order, a replica that appends and signs meanwhile cannot cause a false alarm.
 func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked, err error) {
 	kept, err := s.seal(ctx)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked
 		return f, err
 	}
 	from := kept.Signed.clone(now)
-	// As far as the newest checkpoint goes in any case: another replica may have signed more than the seal says.
+	// Always include the newest checkpoint: a replica may have signed more than the seal says.
 	to := min(head.Size, max(from.Size+limit, newest.Size))
 	f.checked, err = from.walk(ctx, s.store, &MAC{kept.Key}, to, kept.unsealed(from), agrees)
 	var wrong *verify.Wrong
@@ -188,7 +188,8 @@ func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked
 	return f, err
 }
 
-// seal returns the seal of the log. storage.ErrNotFound when the log has none yet, ErrInconsistent when it had one.
+// seal returns the seal of the log. It returns storage.ErrNotFound if the log never had a seal, and
+// ErrInconsistent if the seal was deleted.
 func (s *Signer) seal(ctx context.Context) (seal, error) {
 	kept, _, err := s.custody.read(ctx)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -206,14 +207,14 @@ func (s *Signer) seal(ctx context.Context) (seal, error) {
 	return kept, err
 }
 
-// signedBefore is a checkpoint that was opened.
+// signedBefore is a verified checkpoint and its stored form.
 type signedBefore struct {
 	verify.Checkpoint
 	stored storage.AuditCheckpoint
 }
 
-// newest returns the newest checkpoint, of the size 0 when there is none, after it was compared with the one that
-// this process has seen last.
+// newest returns the newest checkpoint, or one of size 0, and checks that it extends the last one
+// seen by this process.
 func (s *Signer) newest(ctx context.Context) (out signedBefore, err error) {
 	out.stored, err = s.store.LastCheckpoint(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -235,7 +236,7 @@ func (s *Signer) newest(ctx context.Context) (out signedBefore, err error) {
 	return out, nil
 }
 
-// fits compares the ends of the log that the seal, the newest checkpoint and the store know.
+// fits compares the sizes in the seal, the newest checkpoint and the store.
 func (s *Signer) fits(kept seal, newest verify.Checkpoint, head storage.AuditHead) error {
 	switch {
 	case kept.Refused != "":
@@ -252,10 +253,10 @@ func (s *Signer) fits(kept seal, newest verify.Checkpoint, head storage.AuditHea
 	return nil
 }
 
-// inconsistent is ErrInconsistent with a reason.
+// inconsistent wraps ErrInconsistent with a reason.
 func inconsistent(why string) error { return fmt.Errorf("%w: %s", ErrInconsistent, why) }
 
-// goesOn returns an error unless the log holds the last checkpoint and a later one.
+// goesOn returns an error unless the checkpoint next extends the last one seen by this process.
 func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
 	before := s.last
 	if next.Size < before.Size {
@@ -277,8 +278,9 @@ func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
 	return nil
 }
 
-// sign makes a checkpoint of what was checked. Another replica may have kept one of it first. One that the store has
-// not taken goes nowhere, and is not the last one: the store would be taken for one that was put back.
+// sign creates and stores a checkpoint of the checked entries, unless another replica stored one
+// first. It remembers only stored checkpoints: otherwise the store would later seem restored from a
+// backup.
 func (s *Signer) sign(ctx context.Context, x extent, now time.Time) (storage.AuditCheckpoint, error) {
 	c := verify.Checkpoint{Origin: s.key.Origin, Size: x.Size, Root: x.root()}
 	if err := s.holds(ctx, c); err != nil {
@@ -299,8 +301,8 @@ func (s *Signer) sign(ctx context.Context, x extent, now time.Time) (storage.Aud
 	return out, nil
 }
 
-// holds returns an error unless the hashes in the store, from which proofs are made, are those of a checkpoint that
-// was computed from entries, and go on from the last one.
+// holds returns an error unless the stored hashes, which proofs are made from, have the root
+// computed from the entries, and extend the last checkpoint.
 func (s *Signer) holds(ctx context.Context, c verify.Checkpoint) error {
 	root, err := tlog.TreeHash(c.Size, readStored(ctx, s.store))
 	switch {

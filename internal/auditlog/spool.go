@@ -16,40 +16,39 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// A spool is a file that keeps the entries of one writer while they wait in memory, so that they outlive
-// the process. Each entry is one line,
+// A spool is a file that keeps the waiting entries of one writer if the process ends. Each entry is
+// one line,
 //
 //	NUMBER CRC LEAF
 //
-// with its number among all entries of the writer and the CRC-32C of number and leaf. The file has the
-// name of the writer, which holds a lock on it while it lives.
+// with its number among the entries of the writer, and the CRC-32C of number and leaf. The file
+// is named after the writer, which locks it while running.
 type spool struct {
-	dir    string   // "": no file
-	suffix string   // of the file's name
+	dir    string   // if empty, entries wait in memory only
+	suffix string   // of the file name
 	path   string   // of the file
-	file   *os.File // nil: not begun
+	file   *os.File // nil until begun
 	size   int64
-	tidyAt int64  // the size at which entries that are in the log are thrown out
-	line   []byte // the last one that was written; its room is used again
+	tidyAt int64  // size of the file that triggers a rewrite
+	line   []byte // buffer for the next line
 }
 
 const (
 	spoolSuffix = ".spool"
 	sumsSuffix  = ".sums"   // see sums
-	halfMade    = ".spool-" // before the name of a file that is not whole yet
-	// spoolTidy is how much may be in a file of what is in the log already.
+	halfMade    = ".spool-" // prefix of unfinished files
+	// spoolTidy is in bytes. A file is rewritten at twice its last rewritten size plus spoolTidy.
 	spoolTidy = 1 << 20
-	// maxSpool bounds what is read of a file in bytes: maxWaiting entries of the longest kind that there
-	// are, or some more of common ones.
+	// maxSpool limits how much of a file is read, in bytes: maxWaiting entries of 4 KiB.
 	maxSpool = 256 << 20
-	// spoolAge is when a file is too old to be read: the store may have forgotten how much of it the log
-	// has.
+	// spoolAge is the maximum age of a file. For older files, the store may no longer know how much
+	// is in the log.
 	spoolAge = 390 * 24 * time.Hour
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendSpoolLine appends an entry as the file has it.
+// appendSpoolLine appends the line of an entry.
 func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
 	begin := len(b)
 	b = append(strconv.AppendInt(b, number, 10), ' ')
@@ -58,8 +57,8 @@ func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
 	return append(append(append(b, ' '), leaf...), '\n')
 }
 
-// cutSpoolLine splits a line without its end. The highest number is refused: it has no successor to note as
-// the writer's progress, so its file would be taken again and again.
+// cutSpoolLine splits a line without its newline. It rejects the highest number: the mark after it
+// would overflow, so the file would be taken again and again.
 func cutSpoolLine(line []byte) (number int64, leaf []byte, err error) {
 	digits, rest, _ := bytes.Cut(line, []byte(" "))
 	_, leaf, _ = bytes.Cut(rest, []byte(" "))
@@ -71,7 +70,7 @@ func cutSpoolLine(line []byte) (number int64, leaf []byte, err error) {
 	return number, leaf, nil
 }
 
-// parseSpoolLine reads a line without its end.
+// parseSpoolLine parses a line without its newline.
 func parseSpoolLine(line []byte) (numbered, error) {
 	number, leaf, err := cutSpoolLine(line)
 	if err != nil {
@@ -84,10 +83,10 @@ func parseSpoolLine(line []byte) (numbered, error) {
 	return numbered{number, record(e)}, nil
 }
 
-// id returns the writer that the file is named for.
+// id returns the id of the writer, from the file name.
 func (s *spool) id() string { return strings.TrimSuffix(filepath.Base(s.path), s.suffix) }
 
-// begin makes the file of a writer, if there is none yet.
+// begin creates the file of a writer, unless it exists or no directory is set.
 func (s *spool) begin(id string) error {
 	if s.dir == "" || s.file != nil {
 		return nil
@@ -98,7 +97,7 @@ func (s *spool) begin(id string) error {
 	return s.renew(id, 0, nil)
 }
 
-// add adds an entry by one call of the system. When the disk has no room, what came to be of it goes.
+// add writes an entry with one system call. If the disk is full, it removes the partial line.
 func (s *spool) add(number int64, leaf []byte) error {
 	s.line = appendSpoolLine(s.line[:0], number, leaf)
 	if _, err := s.file.WriteAt(s.line, s.size); err != nil {
@@ -108,7 +107,7 @@ func (s *spool) add(number int64, leaf []byte) error {
 	return nil
 }
 
-// tidy throws out what is in the log, when nothing waits or it has become much.
+// tidy removes entries that are in the log, if none wait or the file is large.
 func (s *spool) tidy(id string, base int64, waiting []numbered) error {
 	switch {
 	case s.file == nil || s.size == 0:
@@ -122,8 +121,7 @@ func (s *spool) tidy(id string, base int64, waiting []numbered) error {
 	return s.renew(id, base, waiting)
 }
 
-// renew writes what waits into another file, which is locked, and takes the place of the one before when
-// it is whole.
+// renew writes the waiting entries to a new, locked file, and then replaces the old file with it.
 func (s *spool) renew(id string, base int64, waiting []numbered) error {
 	var all []byte
 	for _, e := range waiting {
@@ -145,7 +143,7 @@ func (s *spool) renew(id string, base int64, waiting []numbered) error {
 		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
 	if s.path != path {
-		err = s.remove() // of the writer under the id before
+		err = s.remove() // of the writer's previous id
 	} else if s.file != nil {
 		err = s.file.Close()
 	}
@@ -154,8 +152,8 @@ func (s *spool) renew(id string, base int64, waiting []numbered) error {
 	return err
 }
 
-// end removes the file when nothing is in it. What is in it waits for the next start: nothing is written
-// into it any more.
+// end deletes an empty file. Otherwise it leaves the file for the next start, and disables the
+// spool.
 func (s *spool) end() error {
 	if s.size == 0 {
 		return s.remove()
@@ -164,7 +162,7 @@ func (s *spool) end() error {
 	return s.leave()
 }
 
-// leave unlocks the file, for whoever takes what is left.
+// leave unlocks the file, so that another writer can take its entries.
 func (s *spool) leave() error {
 	if s.file == nil {
 		return nil
@@ -174,7 +172,7 @@ func (s *spool) leave() error {
 	return err
 }
 
-// remove removes the file while it is locked.
+// remove deletes the file before unlocking it.
 func (s *spool) remove() error {
 	if s.file == nil {
 		return nil

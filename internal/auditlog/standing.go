@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Standing says of each entry why it is not proven, from little that is read once. It does not walk the tree, and so
-// takes an entry that was moved with its MAC for proven: Verify finds that.
+// Standing tells for each entry why it is not proven, from data that is read once. Because it does
+// not read the tree, it misses an entry that was moved with its MAC; Verify finds that.
 type Standing struct {
 	seal    seal
 	refused bool
@@ -24,7 +24,7 @@ const (
 	UnprovenUnopened = "nothing was signed yet"
 )
 
-// Standing reads what is signed.
+// Standing reads the signed state of the log.
 func (s *Signer) Standing(ctx context.Context) (Standing, error) {
 	kept, err := s.seal(ctx)
 	if errors.Is(err, ErrInconsistent) {
@@ -46,7 +46,7 @@ func (s *Signer) Standing(ctx context.Context) (Standing, error) {
 	return Standing{kept, err != nil}, nil
 }
 
-// Unproven returns why an entry is not proven, "" when it is.
+// Unproven returns the reason why an entry is not proven, or "" if it is.
 func (s Standing) Unproven(e storage.AuditEntry) string {
 	switch {
 	case s.seal.Key == nil && s.refused:
@@ -70,7 +70,7 @@ func (s Standing) Unproven(e storage.AuditEntry) string {
 	return ""
 }
 
-// Wrong reports whether a reason of Unproven says that the log was changed.
+// Wrong reports whether a reason returned by Unproven means that the log was changed.
 func Wrong(unproven string) bool {
 	return unproven == UnprovenNoMAC || unproven == UnprovenChanged || unproven == UnprovenLog
 }

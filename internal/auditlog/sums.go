@@ -17,70 +17,72 @@ import (
 )
 
 const (
-	// firstWindow is the first window of a sum. Each window is twice as long as the one before it, up to
-	// longestWindow, and for tool calls up to longestCalls.
+	// firstWindow is the first window of a sum. The window doubles each time, up to longestWindow,
+	// or longestCalls for tool calls.
 	firstWindow   = 15 * time.Minute
 	longestWindow = 24 * time.Hour
 	longestCalls  = time.Hour
-	// sumIdle is after how long without an event a sum is forgotten.
+	// sumIdle is the time without events after which a sum is forgotten.
 	sumIdle = 24 * time.Hour
-	// maxNetworks is from how many networks the first event of a kind is an entry of its own.
+	// maxNetworks limits how many networks get an entry for their first event of a kind.
 	maxNetworks = 8
-	// maxSums bounds the sums in memory, at about 1,200 bytes each.
+	// maxSums limits the sums in memory, at about 1,200 bytes each.
 	maxSums = 50_000
-	// maxKinds bounds the leaves of their kinds in bytes, because the names of tools can be long.
+	// maxKinds limits the leaves of all kinds, in bytes, because tool names can be long.
 	maxKinds = 100 << 20
-	// sumLine is how much longer than the leaf of its kind the line of a sum in the spool can be.
+	// sumLine limits how much longer a sum's line in the spool is than the leaf of its kind, in
+	// bytes.
 	sumLine = 200
-	// maxLine is longer than the longest leaf, whose fields can all be escaped.
+	// maxLine is longer than any leaf, in bytes, even if all its fields are escaped.
 	maxLine = 1 << 20
 )
 
-// The spool never grows beyond what is read of it after a crash: keep renews a file of twice its sums and spoolTidy.
+// The spool stays short enough to be read after a crash: keep rewrites a file that exceeds twice
+// its sums plus spoolTidy.
 const _ = uint(maxSpool - 2*(maxKinds+maxSums*sumLine) - spoolTidy - maxLine)
 
-// varying are the fields in which routine events differ that are otherwise alike. An entry for many has none of
-// them.
+// varying lists the fields that may differ between routine events of one kind. A sum omits them.
 var varying = []string{"arguments_digest", "at", "jti", "remote", "request_id"}
 
-// sums counts routine events (see audit.Routine) so that the log has few entries for many of them (OP-02).
-// The first event of a kind is an entry, and so is the first from each other network. Events like it, in all fields
-// but the varying ones, are counted until the window of their sum ends, and then become one entry with their number.
+// sums counts routine events (see audit.Routine), so that many of them need few entries (OP-02).
+// The first event of a kind, and the first from each further network, are entries. Other events
+// that equal them except in the varying fields are counted until the window ends; then one entry
+// has their count.
 type sums struct {
 	byKey map[string]*sum
 	due   byEnd
-	kinds int   // the bytes of all keys
-	next  int64 // the number of the next window
-	spool spool // what each window with events would be as an entry
+	kinds int   // total size of all keys, in bytes
+	next  int64 // number of the next window
+	spool spool // contains each window with events in the form of its entry
 }
 
 // sum counts the events of one kind in one window.
 type sum struct {
 	kind
-	number  int64 // of the window, in the spool
+	number  int64 // of the window in the spool
 	window  time.Duration
 	longest time.Duration
 	ends    time.Time
 	count   int64
 	first   time.Time
 	last    time.Time
-	used    time.Time // when an event of the kind was recorded last
-	// networks are those of the events, up to maxNetworks.
+	used    time.Time // when an event of this kind last occurred
+	// networks lists up to maxNetworks networks that events came from.
 	networks []string
 }
 
-// kind is what events have in common that are counted together.
+// kind is the common part of events that are counted together.
 type kind struct {
 	event  string
 	fields []verify.Field
-	key    string // the leaf, without a time
+	key    string // the leaf with a zero time
 }
 
 // occurrence is one event of a kind.
 type occurrence struct {
 	kind
 	at      time.Time
-	network string // that the request came from; "": unknown
+	network string // that the request came from; "" if unknown
 }
 
 func occurrenceOf(now time.Time, event string, attrs []slog.Attr) (o occurrence) {
@@ -93,8 +95,8 @@ func occurrenceOf(now time.Time, event string, attrs []slog.Attr) (o occurrence)
 	return o
 }
 
-// count counts an event and returns its sum, or nil for an event that must be an entry because nothing like it was
-// recorded lately. dropped are the sums that made room for it.
+// count counts an event and returns its sum. It returns nil for the first event of a kind or from
+// another network, which needs an entry. dropped lists the sums that were removed to make room.
 func (s *sums) count(o occurrence, now time.Time) (counted *sum, dropped []*sum) {
 	if c, ok := s.byKey[o.key]; ok {
 		c.used = now
@@ -128,7 +130,7 @@ func (s *sums) count(o occurrence, now time.Time) (counted *sum, dropped []*sum)
 	return nil, dropped
 }
 
-// pop removes the sum whose window ends first.
+// pop removes the sum with the earliest end.
 func (s *sums) pop() *sum {
 	c := heap.Pop(&s.due).(*sum)
 	delete(s.byKey, c.key)
@@ -136,8 +138,8 @@ func (s *sums) pop() *sum {
 	return c
 }
 
-// isNew reports whether the kind has no event yet from a network, and remembers the network. Beyond maxNetworks none is
-// new.
+// isNew records a network, and reports whether it is the first event from there. It returns false
+// once there are maxNetworks.
 func (c *sum) isNew(network string) bool {
 	if slices.Contains(c.networks, network) || len(c.networks) >= maxNetworks {
 		return false
@@ -151,8 +153,8 @@ func (s *sums) number() int64 {
 	return s.next - 1
 }
 
-// ended returns a sum whose window has ended with events in it, or nil. The next window of the sum begins, unless
-// its kind is idle.
+// ended returns a sum with events whose window has ended, or nil. It starts the next windows, and
+// forgets idle sums.
 func (s *sums) ended(now time.Time) *sum {
 	for len(s.due) > 0 && !s.due[0].ends.After(now) {
 		c := s.due[0]
@@ -172,7 +174,7 @@ func (s *sums) ended(now time.Time) *sum {
 	return nil
 }
 
-// counting returns the sums with events in their window, in the order in which these began.
+// counting returns the sums that have events, in the order of their windows.
 func (s *sums) counting() (out []*sum) {
 	for _, c := range s.byKey {
 		if c.count > 0 {
@@ -183,7 +185,7 @@ func (s *sums) counting() (out []*sum) {
 	return out
 }
 
-// entry returns the entry for the events of the window so far. Its time is that of the last one.
+// entry returns the entry for the events counted so far, with the time of the last one.
 func (c *sum) entry() storage.AuditEntry {
 	at, fields := fieldsOf(slices.Clone(c.fields), c.last, []slog.Attr{
 		slog.Int64("count", c.count), slog.Time("first", c.first), slog.Time("last", c.last),
@@ -191,7 +193,7 @@ func (c *sum) entry() storage.AuditEntry {
 	return entryOf(at, c.event, fields)
 }
 
-// keep writes a sum to the spool, in place of what the spool has of its window.
+// keep writes a sum to the spool, replacing earlier lines of its window.
 func (s *sums) keep(c *sum) error {
 	if err := s.spool.begin(newWriterID()); err != nil || s.spool.file == nil {
 		return err
@@ -202,7 +204,7 @@ func (s *sums) keep(c *sum) error {
 	return s.spool.add(c.number, c.entry().Leaf)
 }
 
-// drop takes a window out of the spool.
+// drop marks a window in the spool as recorded.
 func (s *sums) drop(number int64) error {
 	if s.spool.file == nil {
 		return nil
@@ -218,8 +220,8 @@ func (s *sums) lines() []numbered {
 	return out
 }
 
-// parseSums reads the spool of sums: the last line of each window counts, and a window whose last line has no
-// entry is in the log. It counts the lines that cannot be read. Entries are numbered from 0.
+// parseSums reads a spool of sums, and counts unreadable lines. The last line of each window
+// counts; if it contains no leaf, the window is in the log. Entries are numbered from 0.
 func parseSums(all []byte) (entries []numbered, broken int) {
 	last := map[int64][]byte{}
 	for line := range bytes.Lines(all[:bytes.LastIndexByte(all, '\n')+1]) {
@@ -244,7 +246,7 @@ func parseSums(all []byte) (entries []numbered, broken int) {
 	return entries, broken
 }
 
-// byEnd is a heap of sums: the window of the first ends first.
+// byEnd is a heap of sums, ordered by the end of their windows.
 type byEnd []*sum
 
 func (h byEnd) Len() int           { return len(h) }

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// height is that of a tile: 2^8 hashes.
+// height is the height of a tile, which has 2^8 hashes.
 const (
 	height    = 8
 	tileWidth = 1 << height
@@ -18,19 +18,19 @@ const (
 
 var errTiles = errors.New("the audit log has lost hashes of its tree: run: mcp-authd audit verify")
 
-// tileKey names a tile.
+// tileKey identifies a tile.
 type tileKey struct {
 	level  int
 	number int64
 }
 
-// edge are the tiles at the right end of the tree, those that are not full.
+// edge contains the incomplete tiles at the right end of the tree.
 type edge struct {
 	size  int64
 	tiles map[tileKey][]byte
 }
 
-// known is the size of a log whose edge is known; -1: none is.
+// known returns the size of the log, or -1 if the edge is unknown.
 func (e *edge) known() int64 {
 	if e == nil {
 		return -1
@@ -38,7 +38,7 @@ func (e *edge) known() int64 {
 	return e.size
 }
 
-// edgeOf is the edge at the end of a log.
+// edgeOf returns the edge at the end of a log.
 func edgeOf(end storage.AuditEnd) (*edge, error) {
 	e := &edge{size: end.Size, tiles: map[tileKey][]byte{}}
 	for _, t := range end.Tiles {
@@ -59,8 +59,8 @@ func edgeOf(end storage.AuditEnd) (*edge, error) {
 	return e, nil
 }
 
-// grow returns the edge with further leaves, and the tiles that change. Nothing between a leaf and the hash
-// of a full tile is stored, so nothing of it is computed before the tile is full.
+// grow returns the edge after adding leaves, and the changed tiles. Hashes between a tile's leaves
+// and root are not stored, so they are computed only once the tile is full.
 func (e *edge) grow(leaves []tlog.Hash) (*edge, []storage.AuditTile) {
 	grown := &edge{size: e.size + int64(len(leaves)), tiles: maps.Clone(e.tiles)}
 	var tiles []storage.AuditTile
@@ -85,7 +85,7 @@ func (e *edge) grow(leaves []tlog.Hash) (*edge, []storage.AuditTile) {
 	return grown, tiles
 }
 
-// appendHashes returns a tile with further hashes, and leaves the tile as it is.
+// appendHashes returns a copy of a tile with further hashes.
 func appendHashes(tile []byte, hashes []tlog.Hash) []byte {
 	out := append(make([]byte, 0, len(tile)+len(hashes)*tlog.HashSize), tile...)
 	for _, h := range hashes {
@@ -94,7 +94,7 @@ func appendHashes(tile []byte, hashes []tlog.Hash) []byte {
 	return out
 }
 
-// tileRoot is the hash of the subtree of a full tile.
+// tileRoot returns the root of a full tile.
 func tileRoot(tile []byte) tlog.Hash {
 	var hashes [tileWidth]tlog.Hash
 	for i := range hashes {
@@ -108,12 +108,12 @@ func tileRoot(tile []byte) tlog.Hash {
 	return hashes[0]
 }
 
-// stored reads hashes of the tree from the store, for one root or proof. It believes what it reads.
+// stored reads hashes for one root or proof from the store. It does not verify them.
 type stored struct {
 	ctx    context.Context
 	store  storage.AuditLog
 	tiles  map[tileKey][]byte
-	failed error // of the store, which says nothing of the tree
+	failed error // error of the store, which says nothing about the tree
 }
 
 func readStored(ctx context.Context, store storage.AuditLog) *stored {

@@ -12,26 +12,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// page is how much is read at once.
+// page is the number of entries or checkpoints per read.
 const page = 1024
 
-// Report is what Verify has found in order.
+// Report is the result of Verify.
 type Report struct {
-	Entries     int64 // that were ever appended
-	Removed     int64 // the first of them, which are not kept any more; their hashes are
+	Entries     int64 // ever appended
+	Removed     int64 // entries that were removed, except for their hashes
 	Checkpoints int
-	Confirmed   int64 // entries that a checkpoint confirms
-	Sealed      int64 // entries whose MAC was checked
+	Confirmed   int64 // entries confirmed by a checkpoint
+	Sealed      int64 // entries with a verified MAC
 	Root        verify.Hash
 }
 
-// ErrUnchecked means that the store or the key could not be read, so that nothing is said of the log.
+// ErrUnchecked means that the store or the key could not be read. The log may be correct.
 var ErrUnchecked = errors.New("the audit log was not checked to its end")
 
-// Verify reads the whole log, and compares its entries with their hashes, these with the checkpoints in
-// the store, and with kept ones (OB-04), and checks their MACs and how far the log is signed by its seal (EN-09).
-// *verify.Wrong says where it is wrong; ErrUnchecked, wrapped, that it could not be read. Servers may append, sign and
-// remove meanwhile. open gives the key of the log and its seal.
+// Verify reads the whole log. It compares the entries with their hashes, and the hashes with the
+// checkpoints in the store and the kept ones (OB-04). It also checks the MACs, and that the log is
+// as long as its seal says (EN-09). It returns a *verify.Wrong that locates a fault, or an error
+// that wraps ErrUnchecked. Servers may append, sign and remove entries meanwhile. open returns the
+// key and the seal of the log.
 func Verify(
 	ctx context.Context, store Store, open func(context.Context) (Keys, error), kept ...[]byte,
 ) (Report, error) {
@@ -59,7 +60,7 @@ func Verify(
 	return out, c.beyond()
 }
 
-// marking is a store whose errors say that it could not be read: they are no fault of the log.
+// marking is a store that marks its errors with ErrUnchecked.
 type marking struct{ Store }
 
 func unchecked(err error) error {
@@ -89,23 +90,23 @@ func (m marking) Checkpoints(ctx context.Context, after int64, limit int) ([]sto
 	return found, unchecked(err)
 }
 
-// checker is one Verify.
+// checker is the state of one Verify.
 type checker struct {
 	ctx    context.Context
 	store  Store
 	keys   func(context.Context) (Keys, error)
-	log    *verify.Log // nil until a first page of checkpoints was read
-	held   *seal       // nil: the log has none yet
+	log    *verify.Log // nil until the first page of checkpoints was read
+	held   *seal       // nil while the log has no seal
 	chains extent      // of the entries so far
 	sealed int64
-	newest int64 // the size of the newest checkpoint
+	newest int64 // size of the newest checkpoint
 	head   storage.AuditHead
 	tiles  *tileChecker
-	ahead  []storage.AuditEntry // read and not checked
-	hashes []byte               // of the tile that is being read
+	ahead  []storage.AuditEntry // read, but not checked
+	hashes []byte               // of the current tile
 }
 
-// checkpoints has the log agree with each checkpoint of the store up to the head, and with the kept ones.
+// checkpoints adds the checkpoints in the store, and the kept ones, to the log.
 func (c *checker) checkpoints(kept [][]byte) (n int, err error) {
 	err = eachCheckpoint(c.ctx, c.store, func(p storage.AuditCheckpoint) error {
 		n++
@@ -128,8 +129,8 @@ func (c *checker) checkpoints(kept [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// open asks for the key. That is after checkpoints were read: a server may make the key, and sign the first one,
-// in the moment before.
+// open gets the key, after checkpoints were read: a server may create the key and sign the first
+// checkpoint at any moment.
 func (c *checker) open() error {
 	if c.log != nil {
 		return nil
@@ -145,7 +146,7 @@ func (c *checker) open() error {
 func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
 	c.newest = max(c.newest, p.Size)
 	if p.Size > c.head.Size {
-		// Written after the head was read, or the log was cut off: the head as it is now tells.
+		// Either the checkpoint is newer than the head that was read, or the log was cut off.
 		now, err := c.store.AuditHead(c.ctx, "")
 		if err != nil || p.Size <= now.Size {
 			return err
@@ -162,7 +163,7 @@ func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
 	return c.log.Checkpoint(p.Signed)
 }
 
-// whole compares entries and hashes, up to the end.
+// whole compares all entries and hashes.
 func (c *checker) whole() error {
 	if err := c.entries(); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (c *checker) whole() error {
 	return c.tiles.finish()
 }
 
-// entries reads each entry, or what is left of it.
+// entries checks each entry, or the hash of a removed entry.
 func (c *checker) entries() error {
 	c.tiles = &tileChecker{ctx: c.ctx, store: c.store}
 	for index := int64(0); index < c.head.Size; index++ {
@@ -204,9 +205,9 @@ func (c *checker) entries() error {
 	return nil
 }
 
-// read has an entry be the next one of those that were read, or the head say that it was removed by its age: that
-// may have been since the head was read. Then the log goes on to where it ends now, since the entry that says so
-// may be one of the last.
+// read makes the entry at an index the first of c.ahead. If retention has removed it since the head
+// was read, read extends the check to the current end of the log, because the entry that announces
+// the removal may be there.
 func (c *checker) read(index int64) error {
 	if len(c.ahead) == 0 {
 		var err error
@@ -229,7 +230,7 @@ func (c *checker) read(index int64) error {
 	return nil
 }
 
-// kept is the hash that was kept of an entry.
+// kept returns the stored hash of an entry.
 func (c *checker) kept(index int64) (h verify.Hash, err error) {
 	at := int(index%tileWidth) * tlog.HashSize
 	if at == 0 || at+tlog.HashSize > len(c.hashes) { // the log may have grown since
@@ -246,13 +247,13 @@ func (c *checker) kept(index int64) (h verify.Hash, err error) {
 		return h, &verify.Wrong{First: index, Last: index, Why: "its hash is missing"}
 	}
 	h = verify.Hash(c.hashes[at : at+tlog.HashSize])
-	if h == (verify.Hash{}) { // which would be none to compare with
+	if h == (verify.Hash{}) { // a zero hash would not be compared
 		return h, &verify.Wrong{First: index, Last: index, Why: "its hash is missing"}
 	}
 	return h, nil
 }
 
-// entry takes the entry that read has found.
+// entry checks the first entry of c.ahead.
 func (c *checker) entry(index int64, hash verify.Hash) error {
 	e := c.ahead[0]
 	c.ahead = c.ahead[1:]
@@ -261,7 +262,7 @@ func (c *checker) entry(index int64, hash verify.Hash) error {
 	}
 	parsed, err := verify.ParseEntry(e.Leaf)
 	if err != nil {
-		return err // the log has read it before
+		return err // log.Entry has parsed it before
 	}
 	if want := record(parsed); want.Event != e.Event || want.Grant != e.Grant || want.Person != e.Person ||
 		!want.At.Equal(e.At) {
@@ -270,7 +271,7 @@ func (c *checker) entry(index int64, hash verify.Hash) error {
 	return c.writer(index, e.Leaf)
 }
 
-// beyond looks for what stands after the end: the head may have been put back.
+// beyond checks that no entries follow the end: the head may have been set back.
 func (c *checker) beyond() error {
 	more, err := c.store.AuditEntries(c.ctx, storage.AuditQuery{From: c.head.Size, Limit: 1})
 	if err != nil || len(more) == 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Keys are what Verify checks a log by.
+// Keys are the inputs for Verify.
 type Keys struct {
-	Public string  // the key as verifiers take it, "" when nothing was signed yet
-	Signer *Signer // has the seal; nil when there is none yet
+	Public string  // in the form name+hash+key; "" if the key is not created yet
+	Signer *Signer // reads the seal; nil if the key is not created yet
 }
 
 // seal reads the seal of the log.
@@ -34,7 +34,7 @@ func (c *checker) seal() error {
 	return nil
 }
 
-// signedFar has the newest checkpoint and the end of the log be at least as far as the seal says.
+// signedFar checks that the newest checkpoint and the log are as long as the seal says.
 func (c *checker) signedFar() error {
 	if c.held == nil {
 		return nil
@@ -47,7 +47,7 @@ func (c *checker) signedFar() error {
 	return nil
 }
 
-// agrees has the tree of the entries so far be the one that the seal says was signed.
+// agrees checks the tree against the seal, once as many entries are read as were signed.
 func (c *checker) agrees() error {
 	if c.held == nil || c.log.Size() != c.held.Signed.Size || c.log.Root() == c.held.Signed.root() {
 		return nil
@@ -55,10 +55,10 @@ func (c *checker) agrees() error {
 	return &verify.Wrong{First: 0, Last: c.log.Size() - 1, Why: "they are not what was signed last, as the seal has it"}
 }
 
-// writer checks the MAC of an entry, and its place in the chain of its writer.
+// writer checks the MAC of an entry and its position in its writer's chain.
 func (c *checker) writer(index int64, leaf []byte) error {
 	_, mac := verify.CutMAC(leaf)
-	if c.held == nil && mac != "" { // a server may have made the seal, and begun to write, in this moment
+	if c.held == nil && mac != "" { // a server may just have created the seal and begun to write
 		if err := c.seal(); err != nil {
 			return err
 		}

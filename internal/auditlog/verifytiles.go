@@ -9,14 +9,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// tileChecker compares the tiles above the leaves, from which proofs are made, with the leaves.
+// tileChecker compares the tiles above the leaves, which proofs are made from, with the leaves.
 type tileChecker struct {
 	ctx    context.Context
 	store  Store
 	levels []tileLevel
 }
 
-// tileLevel is the tile of a level that is being filled.
+// tileLevel is the current tile of a level.
 type tileLevel struct {
 	number int64
 	hashes []byte
@@ -41,7 +41,7 @@ func (t *tileChecker) put(level int, h verify.Hash) error {
 	return t.put(level+1, root)
 }
 
-// compare has the hashes of a level be those of the store. Leaves were compared one by one.
+// compare compares the hashes of a level with the store. Leaves are compared elsewhere, one by one.
 func (t *tileChecker) compare(level int) error {
 	l := t.levels[level]
 	if level == 0 || len(l.hashes) == 0 {
@@ -63,7 +63,7 @@ func (t *tileChecker) compare(level int) error {
 	}
 }
 
-// finish compares the tiles that are not full.
+// finish compares the incomplete tiles.
 func (t *tileChecker) finish() error {
 	var all []error
 	for level := range t.levels {
@@ -72,7 +72,7 @@ func (t *tileChecker) finish() error {
 	return errors.Join(all...)
 }
 
-// subtree is the root of a full tile.
+// subtree returns the root of a full tile.
 func subtree(hashes []byte) verify.Hash {
 	var level []verify.Hash
 	for ; len(hashes) > 0; hashes = hashes[tlog.HashSize:] {

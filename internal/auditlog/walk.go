@@ -16,36 +16,36 @@ import (
 )
 
 const (
-	// chainIdle is how long a writer goes on with a chain to which it appends nothing.
+	// chainIdle is the time without entries after which a writer begins a new chain.
 	chainIdle = time.Hour
-	// chainKept is how long the signer remembers such a chain. It is longer, since the clocks differ a little.
+	// chainKept is how long the signer remembers an idle chain. Clock differences make it longer.
 	chainKept = 3 * time.Hour
-	// chainLate is how much older than the last signature a chain may be that the signer does not know: its first entry
-	// is appended when it is made, and clocks differ a little. One that was forgotten is older.
+	// chainLate limits how much older than the last signature an unknown chain may be. A new chain
+	// is younger, because its first entry is appended at once; a forgotten chain is older.
 	chainLate = 2 * time.Hour
-	// maxChains bounds the chains that the signer remembers.
+	// maxChains limits the chains that the signer remembers.
 	maxChains = 4096
-	// mixedTime is how long versions that add no MAC may write beside this one after the upgrade.
+	// mixedTime is how long older versions may write entries without MACs after an upgrade.
 	mixedTime = 24 * time.Hour
 )
 
-// extent is how far the log was checked: everything that the next entry is compared with.
+// extent is the checked part of the log, and the state needed to check the next entry.
 type extent struct {
 	Size       int64                `json:"size"`
 	Spine      []tlog.Hash          `json:"spine,omitempty"`  // roots of the complete subtrees, from the left
 	Chains     map[string]lastOfOne `json:"chains,omitempty"` // by id
 	SealedFrom int64                `json:"sealed_from,omitempty"`
-	At         time.Time            `json:"at,omitzero"` // never goes back
-	before     time.Time            // At of the extent that it has grown from
+	At         time.Time            `json:"at,omitzero"` // never decreases
+	before     time.Time            // At before this check
 }
 
-// lastOfOne is how far a chain has come.
+// lastOfOne is the end of a chain.
 type lastOfOne struct {
 	Next int64     `json:"next"`
 	Seen time.Time `json:"seen"`
 }
 
-// root is the root of the tree of the entries so far.
+// root returns the root of the tree.
 func (x extent) root() tlog.Hash {
 	if x.Size == 0 {
 		empty, _ := tlog.TreeHash(0, nil) // reads nothing
@@ -58,7 +58,7 @@ func (x extent) root() tlog.Hash {
 	return root
 }
 
-// grow adds a leaf. Complete subtrees of one size become one of twice the size.
+// grow adds a leaf. Two complete subtrees of equal size merge into one.
 func (x *extent) grow(h tlog.Hash) {
 	for n := x.Size; n&1 == 1; n >>= 1 {
 		last := len(x.Spine) - 1
@@ -67,7 +67,7 @@ func (x *extent) grow(h tlog.Hash) {
 	x.Spine, x.Size = append(x.Spine, h), x.Size+1
 }
 
-// clone returns a copy that grows by itself, at a time that is not before that of x.
+// clone returns an independent copy, with the time set to now unless that is earlier.
 func (x extent) clone(now time.Time) extent {
 	x.Spine, x.Chains = slices.Clone(x.Spine), maps.Clone(x.Chains)
 	if x.Chains == nil {
@@ -80,7 +80,7 @@ func (x extent) clone(now time.Time) extent {
 	return x
 }
 
-// forget drops chains that no writer goes on with.
+// forget drops chains that their writers no longer use, and the oldest beyond maxChains.
 func (x *extent) forget() {
 	maps.DeleteFunc(x.Chains, func(_ string, l lastOfOne) bool { return x.At.Sub(l.Seen) > chainKept })
 	if len(x.Chains) <= maxChains {
@@ -94,8 +94,8 @@ func (x *extent) forget() {
 	}
 }
 
-// follow checks that an entry is the next one of its writer. An entry without a MAC passes while unsealed allows
-// it; started allows a chain whose beginning is no longer in the log.
+// follow checks that an entry is the next one of its writer. unsealed accepts entries without a
+// MAC. started accepts chains that begin at any number, because their first entries may be removed.
 func (x *extent) follow(m *MAC, index int64, leaf []byte, unsealed, started bool) error {
 	link, err := m.Check(leaf)
 	switch {
@@ -118,7 +118,7 @@ func (x *extent) follow(m *MAC, index int64, leaf []byte, unsealed, started bool
 	return nil
 }
 
-// walk checks the entries from x on, up to a size, and returns how far the log goes then. at is called after each
+// walk checks the entries from x up to a size, and returns the new extent. It calls at after each
 // entry.
 func (x extent) walk(
 	ctx context.Context, store storage.AuditLog, m *MAC, to int64, unsealed bool, at func(extent) error,
@@ -147,7 +147,8 @@ func (x extent) walk(
 	return x, nil
 }
 
-// readSpine reads the roots of the complete subtrees of a tree of some size. It believes what it reads.
+// readSpine reads the roots of the complete subtrees of a tree of this size. It does not verify
+// them.
 func readSpine(ctx context.Context, store storage.AuditLog, size int64) ([]tlog.Hash, error) {
 	var indexes []int64
 	for level, begin := 62, int64(0); level >= 0; level-- {

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// batchEvery is how long an entry waits at most for others to be appended with.
+	// batchEvery is the maximum time that an entry waits for others in its batch.
 	batchEvery = 200 * time.Millisecond
 	batchSize  = 256
-	// maxBatch is how many are appended at once when many wait.
+	// maxBatch limits a batch when many entries wait.
 	maxBatch = 16 * batchSize
-	// maxWaiting bounds what waits in memory, and maxAside in how many files more waits. What comes beyond
-	// them is lost, and counted. Files are set aside early enough for what comes while a call of the store lasts.
+	// maxWaiting limits the entries in memory, and maxAside the files with further entries. Beyond
+	// that, entries are lost and counted. Entries move to a file at asideAt, early enough to leave
+	// room for new ones during a call to the store.
 	maxWaiting   = 65536
 	asideAt      = maxWaiting / 4
 	maxAside     = 256
@@ -27,52 +28,53 @@ const (
 	retryEvery   = time.Second
 	drainTime    = 5 * time.Second
 	tellEvery    = time.Minute
-	// lookEvery is how often it is looked for what other processes have left.
+	// lookEvery is how often a Writer looks for files of other processes.
 	lookEvery = time.Minute
 )
 
-// Options are what a Writer stands on.
+// Options configure a Writer.
 type Options struct {
 	Store storage.AuditLog
-	Dir   string           // where entries are written while they wait; "": they wait in memory alone
+	Dir   string           // directory for waiting entries; "" keeps them in memory only
 	Now   func() time.Time // the clock of the store
 	Log   *slog.Logger
-	// Full records each routine event as an entry of its own, instead of counting those that are alike (see
+	// Full writes an entry for each routine event, instead of counting similar ones (see
 	// audit.Routine).
 	Full bool
-	// MAC opens the MAC of the log, with which entries are sealed as they are appended. An error has them wait.
+	// MAC opens the MAC of the log. Entries wait while it fails.
 	MAC func(context.Context) (*MAC, error)
 }
 
-// Writer appends events to the log, in batches. It implements audit.Log: adding an event takes
-// microseconds, and never waits for the store. What was added outlives the process in a file.
+// Writer appends events to the log in batches. It implements audit.Log: adding an event takes
+// microseconds, and never waits for the store. A file keeps waiting entries in case the process
+// ends.
 type Writer struct {
 	o      Options
 	signal chan struct{}
-	aside  int // files that were set aside since the store took entries last; of Run alone
+	aside  int // files set aside since the store last took entries; only used by Run
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	waiting  []numbered
-	next     int64         // the number of the next entry
+	next     int64         // number of the next entry
 	appended int64         // entries with lower numbers are in the log
-	progress chan struct{} // closed when it is more
+	progress chan struct{} // closed when appended changes
 	spool    spool
 	sums     sums
-	beginAt  time.Time            // when the spool can be begun again after a failure
-	id       string               // of the writer at the store, and of the spool
-	base     int64                // the number of the first entry under this id
-	turn     int                  // how often what waited was set aside
-	unkept   int64                // entries with lower numbers may wait in memory alone
-	failing  error                // why nothing was appended last; nil: it was
+	beginAt  time.Time            // when to retry the spool after a failure
+	id       string               // of the writer in the store, and of the spool
+	base     int64                // number of the first entry under this id
+	turn     int                  // how often waiting entries were set aside
+	unkept   int64                // entries with lower numbers may be in memory only
+	failing  error                // why the last append failed, or nil
 	lost     int64                // since the start
-	missing  int64                // of them, those that the log does not tell of yet
-	missedAt time.Time            // when the first of these was lost
-	told     map[string]time.Time // when each warning was logged last
+	missing  int64                // lost entries that the log does not report yet
+	missedAt time.Time            // when the first of the missing entries was lost
+	told     map[string]time.Time // when each warning was last logged
 
-	appender appender // of Run alone
+	appender appender // only used by Run
 }
 
-// NewWriter returns a writer. What is added waits until Run.
+// NewWriter returns a Writer. Entries wait until Run.
 func NewWriter(o Options) *Writer {
 	id := newWriterID()
 	return &Writer{
@@ -102,13 +104,13 @@ var (
 	errAside = errors.New("an entry is not in the audit log yet: it waits in a file")
 )
 
-// place says where an entry waits.
+// place identifies a waiting entry.
 type place struct {
 	number int64
 	turn   int
 }
 
-// put has an entry wait.
+// put adds an entry to the waiting ones.
 func (w *Writer) put(e storage.AuditEntry) (place, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +129,7 @@ func (w *Writer) add(e storage.AuditEntry) (place, error) {
 	return w.hold(e), nil
 }
 
-// hold has an entry wait for which there is room.
+// hold adds an entry to the waiting ones without checking for room.
 func (w *Writer) hold(e storage.AuditEntry) place {
 	number := w.next
 	w.next++
@@ -139,7 +141,7 @@ func (w *Writer) hold(e storage.AuditEntry) place {
 	return place{number, w.turn}
 }
 
-// keep writes an entry that waits into the spool.
+// keep writes a waiting entry to the spool.
 func (w *Writer) keep(number int64, leaf []byte) {
 	kept, err := false, error(nil)
 	if !w.o.Now().Before(w.beginAt) {
@@ -156,7 +158,7 @@ func (w *Writer) keep(number int64, leaf []byte) {
 	w.spooled(err)
 }
 
-// spooled logs that entries wait in memory alone.
+// spooled logs that entries wait in memory only, if err is not nil.
 func (w *Writer) spooled(err error) {
 	if err != nil {
 		w.warn("entries of the audit log wait in memory alone, and are lost when the process is killed: "+
@@ -164,7 +166,8 @@ func (w *Writer) spooled(err error) {
 	}
 }
 
-// setAside leaves what waits to its file when it is much, for a time when the store takes it, and begins anew.
+// setAside leaves many waiting entries to their file until the store is back, and starts a new
+// file.
 func (w *Writer) setAside() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,14 +186,14 @@ func (w *Writer) setAside() {
 	w.progressed()
 }
 
-// progressed wakes those who wait for an entry.
+// progressed wakes callers that wait for entries.
 func (w *Writer) progressed() {
 	w.appended = w.appender.mark
 	close(w.progress)
 	w.progress = make(chan struct{})
 }
 
-// hurry has Run append now.
+// hurry makes Run append now.
 func (w *Writer) hurry() {
 	select {
 	case w.signal <- struct{}{}:
@@ -198,7 +201,7 @@ func (w *Writer) hurry() {
 	}
 }
 
-// wait returns when an entry is in the log.
+// wait waits until an entry is in the log.
 func (w *Writer) wait(ctx context.Context, p place) error {
 	for {
 		w.mu.Lock()
@@ -219,7 +222,7 @@ func (w *Writer) wait(ctx context.Context, p place) error {
 	}
 }
 
-// Ready returns why the store takes no entries; nil when it does.
+// Ready returns the reason why the store takes no entries, or nil.
 func (w *Writer) Ready() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +232,7 @@ func (w *Writer) Ready() error {
 	return w.failing
 }
 
-// taken notes how far the appender has come, and what has stopped it.
+// taken records the progress of the appender, and its error.
 func (w *Writer) taken(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,14 +253,14 @@ func (w *Writer) taken(err error) {
 	w.spooled(w.spool.tidy(w.id, w.base, w.waiting))
 }
 
-// State is how many entries wait, and how many were lost since the start.
+// State returns how many entries wait, and how many were lost since the start.
 func (w *Writer) State() (waiting int, lost int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waiting), w.lost
 }
 
-// Run appends until ctx ends, and then what is left, for some seconds.
+// Run appends entries until ctx ends, and then the remaining ones for up to drainTime.
 func (w *Writer) Run(ctx context.Context) {
 	tick := time.NewTicker(batchEvery)
 	defer tick.Stop()
@@ -288,7 +291,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// end appends what is left, and says what it could not.
+// end appends the remaining entries, and logs the loss of others.
 func (w *Writer) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -311,7 +314,7 @@ func (w *Writer) end(ctx context.Context) {
 	}
 }
 
-// flush appends what waits, and reports whether it could.
+// flush appends the waiting entries, and reports whether it succeeded.
 func (w *Writer) flush(ctx context.Context) bool {
 	for {
 		w.tellLoss()
@@ -333,7 +336,7 @@ func (w *Writer) flush(ctx context.Context) bool {
 	}
 }
 
-// tellLoss has the log itself tell how many entries are missing (OP-01).
+// tellLoss adds an entry about lost entries to the log (OP-01).
 func (w *Writer) tellLoss() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -348,7 +351,7 @@ func (w *Writer) tellLoss() {
 	}
 }
 
-// warn logs a warning, each kind once a minute.
+// warn logs a warning at most once a minute per text.
 func (w *Writer) warn(what string, attrs ...any) {
 	if now := w.o.Now(); now.Sub(w.told[what]) >= tellEvery {
 		w.told[what] = now
