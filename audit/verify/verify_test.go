@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestLeaf (OB-04): each entry has exactly one encoding, as in RFC 8785.
+// TestLeaf: OB-04. Each entry has exactly one encoding, as in RFC 8785.
 func TestLeaf(t *testing.T) {
 	e := Entry{
 		At: time.Date(2026, 3, 1, 13, 0, 0, 5e6, time.FixedZone("", 3600)), Event: "login.succeeded",
@@ -33,7 +33,7 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
-// TestMACOfALeaf (EN-09): a MAC can be added to a leaf and removed again, and text in an entry is
+// TestMACOfALeaf: EN-09. A MAC can be added to a leaf and removed again, and text in an entry is
 // never mistaken for a MAC.
 func TestMACOfALeaf(t *testing.T) {
 	for _, fields := range []map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// outage is a store that can be away.
+// outage is a store that fails to append while away is set.
 type outage struct {
 	auditlog.Store
 	away atomic.Bool
@@ -31,7 +31,7 @@ func (o *outage) AppendAudit(
 	return o.Store.AppendAudit(ctx, writer, known, build)
 }
 
-// TestSetAside: OP-01. While the store is away, what waits goes to files, and from there to the log.
+// TestSetAside: OP-01. While the store is away, entries wait in files, and then reach the log.
 func TestSetAside(t *testing.T) {
 	const n = auditlog.AsideAt + 100
 	db, dir := onSQLite(t), t.TempDir()
@@ -68,7 +68,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestLostIsTold: OP-01. Without a directory, what memory cannot hold is lost, and the log itself says how much.
+// TestLostIsTold: OP-01. Without a directory, entries beyond the memory limit are lost, and an
+// entry in the log counts them.
 func TestLostIsTold(t *testing.T) {
 	db := onSQLite(t)
 	store := &outage{Store: db}

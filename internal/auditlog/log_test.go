@@ -25,11 +25,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// database is a store, and the way around it.
+// database is a store that tests can also change directly with SQL.
 type database struct {
 	storage.Store
 	exec  func(t *testing.T, statement string)
-	zeros string // the hashes of a tile as zeros
+	zeros string // SQL for the hashes of a tile, all zero
 }
 
 func onSQLite(t *testing.T) database {
@@ -74,12 +74,12 @@ var masters = [][]byte{bytes.Repeat([]byte("k"), 32)}
 
 const origin = "auth.example.com/audit"
 
-// macOf opens the MAC of a log, as a server does.
+// macOf opens the MAC of a log as a server does.
 func macOf(s auditlog.Store) func(context.Context) (*auditlog.MAC, error) {
 	return auditlog.MACOf(s, masters, origin, time.Now)
 }
 
-// write has a writer append n events, as a server does.
+// write makes a writer append n events.
 func write(t *testing.T, s auditlog.Store, from, n int) {
 	t.Helper()
 	w := writer(s)
@@ -91,7 +91,7 @@ func write(t *testing.T, s auditlog.Store, from, n int) {
 	drain(t, w)
 }
 
-// drain has a writer append what waits.
+// drain makes a writer append its waiting entries.
 func drain(t *testing.T, w *auditlog.Writer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +109,7 @@ func signer(t *testing.T, s storage.Store) *auditlog.Signer {
 	return out
 }
 
-// keyOf gives the key of a signer to Verify.
+// keyOf wraps a signer for Verify.
 func keyOf(s *auditlog.Signer) func(context.Context) (auditlog.Keys, error) {
 	return func(context.Context) (auditlog.Keys, error) { return auditlog.Keys{Public: s.Key(), Signer: s}, nil }
 }
@@ -131,8 +131,8 @@ func onBoth(t *testing.T, run func(t *testing.T, db database)) {
 	t.Run("PostgreSQL", func(t *testing.T) { run(t, onPostgres(t)) })
 }
 
-// TestAttacks: OB-04. Entries are removed, changed, moved or cut off in the database; the first entry that
-// is wrong is named.
+// TestAttacks: OB-04. Entries are removed, changed, moved or cut off in the database. Verify names
+// the first wrong entry.
 func TestAttacks(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
@@ -140,7 +140,7 @@ func TestAttacks(t *testing.T) {
 		early := checkpoint(t, sign)
 		write(t, db, 300, 400)
 		late := checkpoint(t, sign)
-		write(t, db, 700, 60) // not signed yet
+		write(t, db, 700, 60) // unsigned
 		all := func(t *testing.T) (auditlog.Report, error) {
 			return auditlog.Verify(t.Context(), db, keyOf(sign), early.Signed, late.Signed)
 		}
@@ -201,9 +201,8 @@ func TestAttacks(t *testing.T) {
 	})
 }
 
-// TestRewritten: OB-04. Who rewrites entries with all hashes, as who has the database and our program can,
-// cannot sign it: what was signed before names the entries among which the change is, and no server goes
-// on signing.
+// TestRewritten: OB-04. An attacker with the database and our program can rewrite entries and all
+// hashes, but cannot sign them. An earlier checkpoint locates the change, and servers stop signing.
 func TestRewritten(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
@@ -246,8 +245,8 @@ func TestRewritten(t *testing.T) {
 	})
 }
 
-// TestTwoReplicas: OB-04. Two writers on one database append at once: nothing is lost, twice or out of
-// place, also when answers of the store are lost.
+// TestTwoReplicas: OB-04. Two writers append to one database concurrently. No entry is lost,
+// duplicated or misplaced, even if responses of the store are lost.
 func TestTwoReplicas(t *testing.T) {
 	db := onPostgres(t)
 	const each = 1500
@@ -280,7 +279,7 @@ func TestTwoReplicas(t *testing.T) {
 	}
 }
 
-// forgetful loses every third answer.
+// forgetful loses every third response.
 type forgetful struct {
 	auditlog.Store
 	calls int
@@ -296,8 +295,8 @@ func (f *forgetful) AppendAudit(
 	return err
 }
 
-// TestCollect: OB-04. What commands have done is taken from the store for good when it is in the log, and
-// not before: a server that ends in between leaves it to another one.
+// TestCollect: OB-04. Events by commands stay in the store until they are in the log. If a server
+// ends before that, another one takes them.
 func TestCollect(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		discard := slog.New(slog.DiscardHandler)
@@ -331,7 +330,7 @@ func TestCollect(t *testing.T) {
 	})
 }
 
-// TestExport: OB-04. What is exported is checked by the verifier alone, and a change of it is found.
+// TestExport: OB-04. The verifier accepts an export by itself, and detects a change in it.
 func TestExport(t *testing.T) {
 	db := onSQLite(t)
 	sign := signer(t, db)

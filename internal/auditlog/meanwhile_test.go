@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// meanwhile is a store where something happens once, just before or after it is asked.
+// meanwhile is a store that calls each function once, just before or after the matching read.
 type meanwhile struct {
 	storage.Store
 	beforeCheckpoints, beforeEntries, afterFirstRead func()
@@ -61,7 +61,7 @@ func (m *meanwhile) AuditTiles(ctx context.Context, level int, from int64, n int
 	return m.Store.AuditTiles(ctx, level, from, n)
 }
 
-// TestVerifyMeanwhile: OB-04. What servers do to a log while it is read is not taken for an attack.
+// TestVerifyMeanwhile: OB-04. Changes by servers during a check are not mistaken for an attack.
 func TestVerifyMeanwhile(t *testing.T) {
 	t.Run("the key is made, and the first checkpoint signed", func(t *testing.T) {
 		db := onSQLite(t)
@@ -128,7 +128,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 	})
 }
 
-// TestVerifyUnread: OB-04. A store or a key that cannot be read is told apart from a log that is wrong.
+// TestVerifyUnread: OB-04. An unreadable store or key is not reported as a wrong log.
 func TestVerifyUnread(t *testing.T) {
 	db := onSQLite(t)
 	write(t, db, 0, 10)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// goesOn has new processes write to a log, sign it and verify it.
+// goesOn checks that new processes can append to a log, sign it and verify it.
 func goesOn(t *testing.T, db storage.Store, from int64) {
 	t.Helper()
 	write(t, db, int(from), 5)
@@ -27,7 +27,7 @@ func goesOn(t *testing.T, db storage.Store, from int64) {
 	}
 }
 
-// TestMoved: EN-09. A log goes on from an older backup, and in another database of another kind.
+// TestMoved: EN-09. A log continues from an older backup, and in a database of another kind.
 func TestMoved(t *testing.T) {
 	i := installation.New(t)
 	write(t, i.Store, 0, 20)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// TestProve: OB-05. From a call to the token and the consent of its grant, which the verifier checks by
-// the key alone; what was changed is not proved.
+// TestProve: OB-05. A proof leads from a call to the token and consent of its grant. The verifier
+// needs only the key. Changed entries cannot be proved.
 func TestProve(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
@@ -59,7 +59,7 @@ func TestProve(t *testing.T) {
 	})
 }
 
-// TestProveToken: a call is walked to the token that it names, and not to one that was issued after that.
+// TestProveToken: the proof of a call contains the token that the call names, not a later one.
 func TestProveToken(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
@@ -83,7 +83,7 @@ func TestProveToken(t *testing.T) {
 	})
 }
 
-// TestProveWhatIsRemoved: the proof of a call whose approval has gone with old entries says so.
+// TestProveWhatIsRemoved: the proof of a call says if its approval was removed with old entries.
 func TestProveWhatIsRemoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign, now, grant := signer(t, db), time.Now(), secrets.ID("grt_")

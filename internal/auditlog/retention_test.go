@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// removing has old entries removed, by a server whose clock is at now.
+// removing removes old entries as a server with its clock at now.
 func removing(
 	t *testing.T, db database, sign *auditlog.Signer, keep time.Duration, now time.Time,
 ) (removed int64, err error) {
@@ -36,7 +36,7 @@ func removing(
 	}.Remove(ctx, now)
 }
 
-// aged is a log with days of entries, ten each, of which the last is today.
+// aged fills a log with ten entries a day for a number of days, up to now.
 func aged(t *testing.T, db database, days int, now time.Time) {
 	t.Helper()
 	for day := days - 1; day >= 0; day-- {
@@ -51,8 +51,8 @@ func aged(t *testing.T, db database, days int, now time.Time) {
 	}
 }
 
-// TestRetention: OB-04. Old entries go, with an entry before that says so; what is left is proved as before,
-// and what else is missing is found.
+// TestRetention: OB-04. Old entries are removed after an entry announces it. The rest stays
+// provable, and any other removal is detected.
 func TestRetention(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	onBoth(t, func(t *testing.T, db database) {
@@ -62,7 +62,7 @@ func TestRetention(t *testing.T) {
 		check := func(t *testing.T) (auditlog.Report, error) {
 			return auditlog.Verify(t.Context(), db, keyOf(sign), early.Signed)
 		}
-		for i, want := range []int64{50, 0} { // those of days 9 to 5, the second time none
+		for i, want := range []int64{50, 0} { // days 9 to 5; nothing the second time
 			removed, err := removing(t, db, sign, 4*24*time.Hour, now)
 			if err != nil || removed != want {
 				t.Fatalf("time %d: got %d, %v", i, removed, err)
@@ -136,7 +136,7 @@ func TestRetention(t *testing.T) {
 		if _, err := check(t); err != nil {
 			t.Errorf("after all was undone: %v", err)
 		}
-		// A day later those of one more day go.
+		// A day later, the entries of one more day are removed.
 		removed, err := removing(t, db, sign, 4*24*time.Hour, now.Add(24*time.Hour))
 		if report, wrong := check(t); err != nil || removed != 10 || wrong != nil || report.Removed != 60 {
 			t.Errorf("a day later: got %d, %v, %+v, %v", removed, err, report, wrong)
@@ -151,13 +151,13 @@ func statement(t *testing.T, e storage.AuditEntry) string {
 	return entry.Fields["statement"]
 }
 
-// TestRemovalIsWritten: OB-04. Nothing is removed while the entry that says so cannot be written.
+// TestRemovalIsWritten: OB-04. No entry is removed until the announcement is in the log.
 func TestRemovalIsWritten(t *testing.T) {
 	db := onSQLite(t)
 	now := time.Now()
 	aged(t, db, 5, now)
 	ctx, end := context.WithCancel(t.Context())
-	idle, ended := writer(db), make(chan error, 1) // nothing runs it
+	idle, ended := writer(db), make(chan error, 1) // never run
 	retention, removed := auditlog.Retention{
 		Store: db, Signer: signer(t, db), Keep: 24 * time.Hour,
 		Audit: audit.New(slog.New(slog.DiscardHandler)).Into(idle),

@@ -13,13 +13,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// How much waits in memory before it is set aside, and at most.
+// Limits of the entries in memory, for tests.
 const (
 	AsideAt    = asideAt
 	MaxWaiting = maxWaiting
 )
 
-// Rewrite makes a log of entries as our program would, for tests that attack it.
+// Rewrite builds a log from entries as our program would, for tests that attack it.
 func Rewrite(t *testing.T, store storage.AuditLog, entries []storage.AuditEntry) int64 {
 	e := &edge{tiles: map[tileKey][]byte{}}
 	var leaves []tlog.Hash
@@ -36,7 +36,7 @@ func Rewrite(t *testing.T, store storage.AuditLog, entries []storage.AuditEntry)
 	return int64(len(entries))
 }
 
-// SignAll signs a whole log as a version that knew no seal did.
+// SignAll signs a whole log like a version without seals.
 func SignAll(t *testing.T, store Store, key keys.AuditKey) storage.AuditCheckpoint {
 	head, err := store.AuditHead(t.Context(), "")
 	if err != nil {
@@ -63,7 +63,7 @@ func SignAll(t *testing.T, store Store, key keys.AuditKey) storage.AuditCheckpoi
 	return storage.AuditCheckpoint{Size: head.Size, At: time.Now().UTC().Truncate(time.Millisecond), Signed: signed}
 }
 
-// Included is an entry with the proof that it is in the log of a size.
+// Included returns an entry with its inclusion proof in the log of a size.
 func Included(t *testing.T, store Store, size int64, e storage.AuditEntry) verify.Proved {
 	p, err := tlog.ProveRecord(size, e.Index, readStored(t.Context(), store))
 	if err != nil {

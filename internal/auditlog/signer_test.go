@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 )
 
-// TestSignMeanwhile: OB-04. A signer goes on when another replica signs in the same moment, and when the store was
-// away: neither is a log that was put back.
+// TestSignMeanwhile: OB-04. A signer continues after another replica signs concurrently, and after
+// a store failure. It does not mistake either for a restored backup.
 func TestSignMeanwhile(t *testing.T) {
 	t.Run("another replica appends and signs between two reads", func(t *testing.T) {
 		db := onSQLite(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// spooling is a writer with a directory, and what it logs.
+// spooling returns a writer with a directory, and its log output.
 func spooling(s auditlog.Store, dir string) (*auditlog.Writer, *logtest.Buffer) {
 	var log logtest.Buffer
 	return auditlog.NewWriter(auditlog.Options{
@@ -31,14 +31,14 @@ func spooling(s auditlog.Store, dir string) (*auditlog.Writer, *logtest.Buffer) 
 	}), &log
 }
 
-// add has a writer take n events.
+// add adds n events to a writer.
 func add(t *testing.T, w *auditlog.Writer, from, n int) {
 	for i := range n {
 		w.Add(t.Context(), audit.TokenIssued, []slog.Attr{slog.String("grant", fmt.Sprint("grt_", from+i))})
 	}
 }
 
-// runFor runs a writer until a condition holds, and then ends it.
+// runFor runs a writer until a condition is true.
 func runFor(t *testing.T, w *auditlog.Writer, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -51,7 +51,7 @@ func runFor(t *testing.T, w *auditlog.Writer, holds func() bool) {
 	run.Wait()
 }
 
-// killed is what a writer that was killed has left in its directory, after n events.
+// killed returns the file that a killed writer leaves after n events.
 func killed(t *testing.T, n int) (name string, content []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func (db database) size(t *testing.T) int64 {
 	return head.Size
 }
 
-// empty reports whether nothing is left in a directory.
+// empty reports whether a directory is empty.
 func empty(t *testing.T, dir string) bool {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -81,7 +81,7 @@ func empty(t *testing.T, dir string) bool {
 	return len(all) == 0
 }
 
-// TestKilled: OB-04. What a killed server had acknowledged and not appended is taken at the next start, once.
+// TestKilled: OB-04. Acknowledged entries of a killed server reach the log at the next start, once.
 func TestKilled(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		before := int64(0)
@@ -115,7 +115,8 @@ func TestKilled(t *testing.T) {
 				if got := db.size(t) - before; got != c.want || !strings.Contains(log.String(), c.says) {
 					t.Errorf("got %d entries, want %d; the log says %s", got, c.want, log.String())
 				}
-				// It comes again, as from a backup of the directory: the log has it already.
+				// The file appears again, as if restored from a backup. Its entries are in the log
+				// already.
 				must(t, os.WriteFile(filepath.Join(dir, name), content[:max(0, len(content)-40)], 0o600))
 				again, _ := spooling(db, dir)
 				runFor(t, again, func() bool { return empty(t, dir) })
@@ -135,8 +136,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestKilledReplicas: OB-04. Of several replicas that share a directory, one takes what was left, and none
-// takes what another one that lives has written.
+// TestKilledReplicas: OB-04. Of several replicas that share a directory, one takes each leftover
+// file, and none takes the file of a running replica.
 func TestKilledReplicas(t *testing.T) {
 	db, dir := onPostgres(t), t.TempDir()
 	for range 3 {
@@ -160,7 +161,7 @@ func TestKilledReplicas(t *testing.T) {
 	}
 }
 
-// TestForeignSpool: files that others can have written are not taken, and the log says so.
+// TestForeignSpool: files that others may have written are rejected with a log message.
 func TestForeignSpool(t *testing.T) {
 	for name, put := range map[string]func(path string, content []byte) error{
 		"that others may write": func(path string, content []byte) error {
@@ -193,7 +194,7 @@ func TestForeignSpool(t *testing.T) {
 	}
 }
 
-// TestLastNumber: a file with the last number that there is ends, and is not taken again and again.
+// TestLastNumber: a file that contains the highest number is processed once, not again and again.
 func TestLastNumber(t *testing.T) {
 	db, dir := onSQLite(t), t.TempDir()
 	file, content := killed(t, 1)
@@ -211,7 +212,7 @@ func TestLastNumber(t *testing.T) {
 	}
 }
 
-// TestSpoolStaysSmall: what the log has is thrown out of the file, also when something always waits.
+// TestSpoolStaysSmall: the file shrinks after entries reach the log, even if others always wait.
 func TestSpoolStaysSmall(t *testing.T) {
 	db, dir := onSQLite(t), t.TempDir()
 	w, _ := spooling(db, dir)
@@ -240,7 +241,8 @@ func TestSpoolStaysSmall(t *testing.T) {
 	}
 }
 
-// TestStoreIsAwayAtTheEnd: what the store does not take while a server ends waits for the next one.
+// TestStoreIsAwayAtTheEnd: entries that the store refuses during shutdown reach the log at the next
+// start.
 func TestStoreIsAwayAtTheEnd(t *testing.T) {
 	db, dir := onSQLite(t), t.TempDir()
 	w, log := spooling(&away{Store: db.Store}, dir)
@@ -256,7 +258,7 @@ func TestStoreIsAwayAtTheEnd(t *testing.T) {
 	}
 }
 
-// away is a store that appends nothing.
+// away is a store that cannot append.
 type away struct{ auditlog.Store }
 
 func (*away) AppendAudit(
@@ -265,8 +267,8 @@ func (*away) AppendAudit(
 	return errors.New("away")
 }
 
-// TestStorePutBack: a store that was put back to an earlier state knows of fewer entries of a writer than
-// the writer does. It goes on, and its file with it.
+// TestStorePutBack: a restored store has fewer entries of a running writer than it appended. The
+// writer and its file continue.
 func TestStorePutBack(t *testing.T) {
 	db, dir := onSQLite(t), t.TempDir()
 	w, _ := spooling(db, dir)
@@ -287,8 +289,9 @@ func TestStorePutBack(t *testing.T) {
 	must(t, err)
 }
 
-// TestFullDisk: OB-04. On a full disk entries wait in memory alone, which the log says; what was written of
-// one goes, and the file is whole. It runs itself again where it may mount a small file system.
+// TestFullDisk: OB-04. On a full disk, entries wait in memory only, with a log message, and the
+// file contains only whole lines. The test runs itself again in a small file system, if it can
+// mount one.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("MCP_AUTHD_FULL_DISK"); dir != "" {
 		fullDisk(t, dir)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// clock is the time that a test sets.
+// clock is a clock that tests set.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -28,7 +28,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.UnixMilli(c.at.Load()) }
 func (c *clock) advance(d time.Duration) { c.at.Add(d.Milliseconds()) }
 
-// summing is a writer that counts routine events.
+// summing returns a writer that counts routine events.
 func summing(s auditlog.Store, dir string, c *clock) *auditlog.Writer {
 	return auditlog.NewWriter(auditlog.Options{
 		Store: s, Dir: dir, Now: c.now, Log: slog.New(slog.DiscardHandler), MAC: macOf(s),
@@ -46,7 +46,7 @@ func refreshed(t *testing.T, w *auditlog.Writer, n int, grant string, more ...sl
 	}
 }
 
-// kept returns what the log has of an event: one line an entry, with its grant, count and a field.
+// kept returns a line per entry of an event: its grant, count and the given field.
 func (db database) kept(t *testing.T, event, field string) (out []string) {
 	t.Helper()
 	all, err := db.AuditEntries(t.Context(), storage.AuditQuery{Below: db.size(t), Event: event, Limit: 1000})
@@ -59,8 +59,9 @@ func (db database) kept(t *testing.T, event, field string) (out []string) {
 	return out
 }
 
-// TestRoutineEvents: OP-02. The first of the events that are alike is an entry, and one entry counts the others. An
-// event that differs in more than the token, or comes from another network, is an entry. All others are entries.
+// TestRoutineEvents: OP-02. The first of several similar events is an entry, and one more entry
+// counts the rest. An event from another network, or with a difference besides the token, is an
+// entry. So are all other events.
 func TestRoutineEvents(t *testing.T) {
 	db, c := onSQLite(t), newClock()
 	w := summing(db, t.TempDir(), c)
@@ -117,7 +118,7 @@ func TestRoutineEvents(t *testing.T) {
 	}
 }
 
-// TestFullDetail: OP-02. With full detail each event is an entry.
+// TestFullDetail: OP-02. With full detail, each event is an entry.
 func TestFullDetail(t *testing.T) {
 	db := onSQLite(t)
 	w := auditlog.NewWriter(auditlog.Options{
@@ -130,8 +131,8 @@ func TestFullDetail(t *testing.T) {
 	}
 }
 
-// TestKilledSums: OP-02. What a killed server had counted is recorded at the next start, once, and what its log has
-// already is not counted again.
+// TestKilledSums: OP-02. Counts of a killed server are recorded at the next start, once, without
+// the events that are in the log already.
 func TestKilledSums(t *testing.T) {
 	db, c, dir := onSQLite(t), newClock(), t.TempDir()
 	w := summing(db, dir, c)
@@ -139,14 +140,14 @@ func TestKilledSums(t *testing.T) {
 	refreshed(t, w, 5, "grt_b")
 	c.advance(16 * time.Minute)
 	runFor(t, w, func() bool { return len(db.kept(t, audit.TokenRefreshed, "")) == 4 })
-	refreshed(t, w, 3, "grt_b") // the file of a writer that has ended is not removed: as if it was killed
+	refreshed(t, w, 3, "grt_b") // a writer that ended does not remove this file, like a killed one
 	files, err := filepath.Glob(filepath.Join(dir, "*.sums"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("OP-02: %v, %v", files, err)
 	}
 	content, err := os.ReadFile(files[0])
 	must(t, err)
-	for range 2 { // the second time as from a backup
+	for range 2 { // the second time as if restored from a backup
 		dir := t.TempDir()
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(files[0])), content, 0o600))
 		next := summing(db, dir, c)

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// everything is the whole log.
+// everything returns all entries of the log.
 func (d database) everything(t *testing.T) []storage.AuditEntry {
 	t.Helper()
 	all, err := d.AuditEntries(t.Context(), storage.AuditQuery{Limit: 10_000})
@@ -26,7 +26,7 @@ func (d database) everything(t *testing.T) []storage.AuditEntry {
 
 const emptied = "DELETE FROM audit_entries; DELETE FROM audit_head; DELETE FROM audit_tiles; "
 
-// rewrite has the attacker put other entries in the place of all, with the whole tree as the program makes it.
+// rewrite replaces all entries as an attacker could, with a consistent tree.
 func (d database) rewrite(t *testing.T, more string, change func([]storage.AuditEntry) []storage.AuditEntry) {
 	t.Helper()
 	all := change(d.everything(t))
@@ -34,7 +34,7 @@ func (d database) rewrite(t *testing.T, more string, change func([]storage.Audit
 	auditlog.Rewrite(t, d, all)
 }
 
-// forged is an entry that no server wrote.
+// forged returns an entry that no server wrote.
 func forged(event string) storage.AuditEntry {
 	e := verify.Entry{At: time.Now(), Event: event, Fields: map[string]string{"grant": "grt_forged", "user": "usr_1"}}
 	return storage.AuditEntry{
@@ -53,8 +53,9 @@ const (
 	noKey         = "DELETE FROM settings WHERE name = 'key:audit log'; "
 )
 
-// TestTampering: EN-09. The database is changed by who has nothing else, and the servers start again: each change is
-// refused by the signer and found by Verify without a kept checkpoint, and no entry of it passes as proven.
+// TestTampering: EN-09. An attacker with only the database changes it, and the servers restart. The
+// signer rejects each change, Verify finds it without a kept checkpoint, and no changed entry
+// passes as proven.
 func TestTampering(t *testing.T) {
 	change := func(at int) func([]storage.AuditEntry) []storage.AuditEntry {
 		return func(all []storage.AuditEntry) []storage.AuditEntry {
@@ -71,7 +72,7 @@ func TestTampering(t *testing.T) {
 	for i, c := range []struct {
 		name, sql string
 		change    func([]storage.AuditEntry) []storage.AuditEntry
-		why       string // what the signer says
+		why       string // part of the signer's error
 	}{
 		{"a change below a checkpoint, the tree anew, no checkpoints", noCheckpoints, change(10), "is missing"},
 		{"no checkpoints at all", noCheckpoints, with(), "is missing"},
@@ -106,7 +107,7 @@ func TestTampering(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			on := onBoth
-			if i%4 != 0 { // nothing of what is checked is the store's: one of each kind on PostgreSQL is enough
+			if i%4 != 0 { // the checks hardly depend on the store, so PostgreSQL runs every fourth case
 				on = func(t *testing.T, run func(*testing.T, database)) { run(t, onSQLite(t)) }
 			}
 			on(t, func(t *testing.T, db database) {
@@ -116,7 +117,7 @@ func TestTampering(t *testing.T) {
 				checkpoint(t, signer(t, db))
 				write(t, db, 40, 10)
 				db.rewrite(t, c.sql, c.change)
-				_, err := signer(t, db).Checkpoint(t.Context(), time.Now()) // of a process that has just started
+				_, err := signer(t, db).Checkpoint(t.Context(), time.Now()) // of a new process
 				if !errors.Is(err, auditlog.ErrInconsistent) || !strings.Contains(err.Error(), c.why) {
 					t.Errorf("the signer: got %v, want ErrInconsistent: ...%s", err, c.why)
 				}
@@ -142,7 +143,7 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// TestStanding: EN-09. What is not signed, changed or forged is marked as such, and nothing else.
+// TestStanding: EN-09. Exactly the unsigned, changed and forged entries are marked.
 func TestStanding(t *testing.T) {
 	db := onSQLite(t)
 	write(t, db, 0, 10)
@@ -164,7 +165,7 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// older makes the log one of a version that added no MACs, with a checkpoint of its key.
+// older turns the log into one by a version without MACs, with a checkpoint.
 func older(t *testing.T, db database, n int) {
 	t.Helper()
 	write(t, db, 0, n)
@@ -179,8 +180,8 @@ func older(t *testing.T, db database, n int) {
 	must(t, db.PutCheckpoint(t.Context(), auditlog.SignAll(t, db, key)))
 }
 
-// TestUpgrade: EN-09. A log of a version that added no MACs goes on, also while that version writes beside this one.
-// After a day nothing without a MAC is signed, and clocks that are put back do not help.
+// TestUpgrade: EN-09. A log by a version without MACs continues, even while that version still
+// writes. After a day, entries without a MAC are not signed, even if the clock is set back.
 func TestUpgrade(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		older(t, db, 30)
@@ -222,8 +223,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// TestUpgradeForged: EN-09. Who deletes the seal does not get the log taken on as one of a version before, unless by
-// going back to what that version has signed.
+// TestUpgradeForged: EN-09. Deleting the seal does not pass a log off as one by a version without
+// MACs, except for the part that such a version signed.
 func TestUpgradeForged(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		older(t, db, 30)
@@ -241,7 +242,7 @@ func TestUpgradeForged(t *testing.T) {
 	})
 }
 
-// TestMasterKey: EN-09. The seal outlives a change of the master key.
+// TestMasterKey: EN-09. The seal survives a change of the master key.
 func TestMasterKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		write(t, db, 0, 10)
@@ -272,7 +273,8 @@ func TestMasterKey(t *testing.T) {
 	})
 }
 
-// TestIdleWriter: EN-09. A writer that appends nothing for long goes on, and signers that have forgotten it sign.
+// TestIdleWriter: EN-09. An idle writer can continue, and a signer that has forgotten it still
+// signs.
 func TestIdleWriter(t *testing.T) {
 	db, now := onSQLite(t), time.Now()
 	clock := func() time.Time { return now }
@@ -289,7 +291,7 @@ func TestIdleWriter(t *testing.T) {
 	}
 }
 
-// TestCopies: EN-09. The entries of a writer that the signer has forgotten are not signed a second time.
+// TestCopies: EN-09. Copied entries of a writer that the signer has forgotten are not signed.
 func TestCopies(t *testing.T) {
 	db, now := onSQLite(t), time.Now()
 	write(t, db, 0, 5)
@@ -312,7 +314,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestJoined: EN-09. Entries that are in the log and do not belong together are no proof.
+// TestJoined: EN-09. Entries of the log that do not belong together are not a proof.
 func TestJoined(t *testing.T) {
 	db := onSQLite(t)
 	w := writer(db)
@@ -375,8 +377,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestOneChain: EN-09. A writer keeps its chain while another one appends between its batches: an entry that is cut
-// off its end leaves a gap.
+// TestOneChain: EN-09. A writer keeps its chain while another one appends between its batches, so
+// that an entry cut off the end leaves a gap.
 func TestOneChain(t *testing.T) {
 	db := onSQLite(t)
 	one, two := writer(db), writer(db)

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// TestGrow: OB-04. Whatever the batches, the tiles give the root that RFC 9162 defines, over the ends of
-// tiles of each level.
+// TestGrow: OB-04. For any batch sizes, the tiles give the root that RFC 9162 defines, across the
+// tile boundaries of each level.
 func TestGrow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n = 256*256 + 300

@@ -29,10 +29,10 @@ type Report struct {
 var ErrUnchecked = errors.New("the audit log was not checked to its end")
 
 // Verify reads the whole log. It compares the entries with their hashes, and the hashes with the
-// checkpoints in the store and the kept ones (OB-04). It also checks the MACs, and that the log is
-// as long as its seal says (EN-09). It returns a *verify.Wrong that locates a fault, or an error
-// that wraps ErrUnchecked. Servers may append, sign and remove entries meanwhile. open returns the
-// key and the seal of the log.
+// checkpoints in the store and the kept ones (OB-04). It also checks the MACs, and that the log
+// begins with the part that its seal records as signed (EN-09). It returns a *verify.Wrong that
+// locates a fault, or an error that wraps ErrUnchecked. Servers may append, sign and remove entries
+// meanwhile. open returns the key and the seal of the log.
 func Verify(
 	ctx context.Context, store Store, open func(context.Context) (Keys, error), kept ...[]byte,
 ) (Report, error) {

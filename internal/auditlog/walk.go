@@ -18,7 +18,7 @@ import (
 const (
 	// chainIdle is the time without entries after which a writer begins a new chain.
 	chainIdle = time.Hour
-	// chainKept is how long the signer remembers an idle chain. Clock differences make it longer.
+	// chainKept is how long the signer remembers an idle chain: longer than chainIdle, as clocks differ.
 	chainKept = 3 * time.Hour
 	// chainLate limits how much older than the last signature an unknown chain may be. A new chain
 	// is younger, because its first entry is appended at once; a forgotten chain is older.

@@ -10,13 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
-// TestWindows: OP-02. Grants that refresh each 15 minutes soon leave one entry a day, and no refresh is missing in the
-// counts. Tool calls are counted for an hour at most. A grant at rest is forgotten.
+// TestWindows: OP-02. A grant that refreshes every 15 minutes soon has one entry a day, and the
+// counts include every refresh. Windows of tool calls last at most an hour. Idle grants are
+// forgotten.
 func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		event         string
 		attrs         []slog.Attr
-		first, steady int // entries of the first day, and of each later one
+		first, steady int // entries on the first day, and on each later day
 	}{
 		{audit.TokenRefreshed, []slog.Attr{slog.String("grant", "grt_a")}, 7, 1},
 		{audit.ToolCalled, []slog.Attr{slog.String("grant", "grt_a"), slog.String("outcome", "ok")}, 26, 24},
@@ -52,8 +53,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestSumsOfLongNames: OP-02. Sums with long names make room for each other and lose no event. So their spool stays
-// short enough to be read after a crash, see maxKinds.
+// TestSumsOfLongNames: OP-02. Sums with long names replace each other without losing an event, so
+// that their spool can be read after a crash (see maxKinds).
 func TestSumsOfLongNames(t *testing.T) {
 	const kinds = maxKinds/maxLine + 10
 	var s sums

@@ -57,7 +57,7 @@ type Writer struct {
 	waiting  []numbered
 	next     int64         // number of the next entry
 	appended int64         // entries with lower numbers are in the log
-	progress chan struct{} // closed when appended changes
+	progress chan struct{} // closed and replaced on progress
 	spool    spool
 	sums     sums
 	beginAt  time.Time            // when to retry the spool after a failure
