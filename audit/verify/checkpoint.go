@@ -29,8 +29,8 @@ func (c Checkpoint) Text() string {
 // maxCheckpoint limits the size of a signed checkpoint, in bytes.
 const maxCheckpoint = 64 << 10
 
-// OpenCheckpoint verifies a signed checkpoint with the key of the log, name+hash+key, whose name
-// must be the origin. It ignores other signatures, such as those by witnesses.
+// OpenCheckpoint verifies a signed checkpoint with a key name+hash+key, whose name must be the
+// origin. It ignores other signatures, such as those by witnesses.
 func OpenCheckpoint(signed []byte, key string) (Checkpoint, error) {
 	verifier, err := note.NewVerifier(key)
 	if err != nil {

@@ -17,8 +17,8 @@ type Entry struct {
 	At     time.Time // millisecond precision
 	Event  string    // for example "consent.approved"
 	Fields map[string]string
-	// MAC names and authenticates the writer of the entry; only the installation can check it. It
-	// is empty if an older version, without MACs, wrote the entry.
+	// MAC names and authenticates the writer; only the installation can check it. It is empty in
+	// entries by older versions.
 	MAC string
 }
 
@@ -37,8 +37,8 @@ func (e Entry) Leaf() []byte {
 	return leaf
 }
 
-// MACField is the field of a leaf that contains the MAC. It is not in Entry.Fields. Its name sorts
-// after all others, so that adding a MAC changes a leaf only at its end.
+// MACField is the field of a leaf with the MAC. Entry.Fields omits it. Its name sorts last, so that
+// adding a MAC changes only the end of a leaf.
 const MACField = "~mac"
 
 const macMember = `"` + MACField + `":"`
@@ -54,7 +54,7 @@ func WithMAC(leaf []byte, mac string) []byte {
 	return append(out, "}}"...)
 }
 
-// CutMAC returns a leaf without its MAC, and the MAC, or "" without one. Text cannot imitate a MAC,
+// CutMAC splits a leaf into the leaf without its MAC, and the MAC or "". Text cannot imitate a MAC,
 // because quotation marks are escaped.
 func CutMAC(leaf []byte) (bare []byte, mac string) {
 	at := bytes.LastIndex(leaf, []byte(macMember))
@@ -71,11 +71,11 @@ func CutMAC(leaf []byte) (bare []byte, mac string) {
 	return append(bytes.Clone(bare), "}}"...), string(leaf[begin:end])
 }
 
-// Field is a field of an entry.
+// Field is a named text of an entry.
 type Field struct{ Name, Text string }
 
-// AppendLeaf appends to b the leaf of an entry. The fields must be sorted by name, without
-// duplicates. Unlike Entry.Leaf, it needs no map.
+// AppendLeaf is Entry.Leaf without a map: it appends to b. The fields must be sorted by name,
+// without duplicates.
 func AppendLeaf(b []byte, at time.Time, event string, fields []Field) []byte {
 	b = append(b, `{"at":"`...)
 	b = at.UTC().AppendFormat(b, moment)

@@ -126,7 +126,7 @@ func (l *Log) Root() Hash {
 	return root
 }
 
-// Done checks that the log reaches every checkpoint, and that all removals were announced.
+// Done checks that the log reaches every checkpoint and announces all removals.
 func (l *Log) Done() error {
 	if len(l.checkpoints) > 0 {
 		last := l.checkpoints[len(l.checkpoints)-1].Size
@@ -138,8 +138,8 @@ func (l *Log) Done() error {
 	return nil
 }
 
-// Line is one line of an exported log, in JSON Lines: first the checkpoints, then the entries.
-// Removed entries have a hash instead of a leaf.
+// Line is a line of an exported log: first the checkpoints, then the entries. Removed entries have
+// a hash instead of a leaf.
 type Line struct {
 	Checkpoint string `json:"checkpoint,omitempty"`
 	Index      int64  `json:"index"`

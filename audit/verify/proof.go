@@ -12,12 +12,12 @@ type Proof struct {
 	Log        string   `json:"log"`        // origin of the log
 	Checkpoint string   `json:"checkpoint"` // signed; see OpenCheckpoint
 	Entries    []Proved `json:"entries"`    // sorted by index
-	// Removed reports that the approval of the grant was removed from the log with other old
-	// entries. The server claims this; it is not proved.
+	// Removed reports that the approval of the grant was removed with old entries. The server
+	// claims this without proof.
 	Removed bool `json:"removed,omitempty"`
 	// Unapproved reports that the log contains no approval of the grant by its user: an operator, a
-	// user for their own program, or an assertion created it. The server claims this; it is not
-	// proved. A reader must show it.
+	// user for their own program, or an assertion created it. The server claims this without proof.
+	// A reader must show it.
 	Unapproved bool `json:"unapproved,omitempty"`
 }
 
@@ -28,10 +28,10 @@ type Proved struct {
 	Proof []Hash `json:"proof"` // RFC 9162 §2.1.3: sibling hashes from the leaf to the root
 }
 
-// Open verifies the proof and returns its entries. The caller must know the key of the log from
-// elsewhere. Open checks the signature of the checkpoint, the inclusion of each entry, and that
-// each entry before the last is the approval of the last one's grant, its token, or the clearance
-// of its call. Without an approval of the grant, the proof must declare Removed or Unapproved.
+// Open verifies the proof with the key of the log, which the caller must know from elsewhere, and
+// returns the entries. Each entry before the last must be the approval of the last one's grant, its
+// token, or the clearance of its call. Without an approval, the proof must declare Removed or
+// Unapproved.
 func (p Proof) Open(key string) ([]Entry, error) {
 	c, err := OpenCheckpoint([]byte(p.Checkpoint), key)
 	if err != nil {
@@ -65,8 +65,8 @@ const (
 	clearanceGiven  = "clearance.given"
 )
 
-// joins maps each event that may precede the last entry of a proof to the field that both must
-// share, besides grant and user.
+// joins maps each event that may precede the last entry to the field that both must share, besides
+// grant and user.
 var joins = map[string]string{
 	consentApproved: "",
 	"token.issued":  "jti", "token.refreshed": "jti", "token.replayed": "jti", "token.recovered": "jti",

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// RemovedEvent is the event that announces the removal of old entries. Its field "below" is the
-// index of the first entry that stays. Its field "statement" is the same claim, signed by the key
-// of the log. Without such an event, no entry may be missing.
+// RemovedEvent announces the removal of old entries. Its field "below" is the index of the first
+// entry that stays. Its field "statement" says the same, signed by the key of the log. No entry may
+// be missing without such an event.
 const RemovedEvent = "audit.removed"
 
 // RemovalText returns the text of the signed note about a removal. It never parses as a checkpoint.

@@ -52,8 +52,8 @@ func perSecond(key string, burst int) Draw {
 	return Draw{Key: key, Rate: bounded.PerSecond(1, burst)}
 }
 
-// admitted sends n requests to each limiter and returns how many pass. It sends 32 at a time, so
-// that the store, which has one writer here, answers in time.
+// admitted returns how many of n requests to each limiter pass. It sends 32 at a time, because the
+// store has one writer here.
 func admitted(t *testing.T, n int, d Draw, limiters ...*Limiter) int {
 	t.Helper()
 	var through atomic.Int64

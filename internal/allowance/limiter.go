@@ -28,8 +28,8 @@ type mark struct {
 	until   time.Time // when the store has that amount again
 }
 
-// Take takes the amounts of all draws and returns zero, or takes nothing and returns how long to
-// wait. The keys of the draws must differ.
+// Take takes the amounts of all draws, or takes nothing and returns how long to wait. The keys of
+// the draws must differ.
 func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) {
 	shared := l.limits.shared()
 	if shared {
@@ -63,8 +63,8 @@ func (l *Limiter) refused(draws []Draw) (wait time.Duration) {
 	return wait
 }
 
-// due counts draws as admitted. If a key exceeds its unpaid share, due returns how much to take
-// from the store for each draw, and moves the unpaid amounts to asking.
+// due counts draws as admitted. If a key exceeds its unpaid share, due returns the amounts to take
+// from the store, and moves them from unpaid to asking.
 func (l *Limiter) due(draws []Draw) (due []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,6 @@ func (l *Limiter) put(d Draw, m mark) {
 	l.marks.Put(d.Key, m, l.limits.now().Add(d.Rate.Window()))
 }
 
-// inStore converts draws to the form of the store.
 func (l *Limiter) inStore(draws []Draw, due []int) (out []storage.Draw) {
 	for i, d := range draws {
 		d.N = due[i]

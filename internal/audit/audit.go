@@ -122,8 +122,7 @@ type Recorder struct {
 // Counter counts events. It must not keep attrs.
 type Counter func(event string, attrs []slog.Attr)
 
-// Log stores events permanently. Add must not block, and must not keep attrs. Callers that need to
-// wait until an event is stored use Awaited.
+// Log stores events permanently. Add must not block or keep attrs. Callers wait with Awaited.
 type Log interface {
 	Add(ctx context.Context, event string, attrs []slog.Attr)
 }
@@ -168,15 +167,15 @@ func (r *Recorder) keep(ctx context.Context, event string, attrs []slog.Attr) {
 	}
 }
 
-// New returns a recorder that logs each event, and passes it to the counters. The message of the
-// record is the name of the event, and the attribute "event" repeats it for filters.
+// New returns a recorder that logs each event, and passes it to the counters. The event name is the
+// message, and the attribute "event" for filters.
 func New(log *slog.Logger, counters ...Counter) *Recorder {
 	return &Recorder{log: log, counters: counters}
 }
 
 // Record writes one event. Attributes say who acted (user, client_id), on what (resource, scope,
-// grant), and for a refusal the protocol's error code (error) and the cause (reason). Record adds
-// the attributes of the request of ctx (see Within).
+// grant), and why it was refused (error, reason). Record adds the attributes of the request of ctx
+// (see Within).
 func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r == nil || r.log == nil {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecord: an event contains the attributes of its request. Each name occurs once, the event's
-// attributes win, and long text is cut.
+// own attributes win, and long text is cut.
 func TestRecord(t *testing.T) {
 	var log bytes.Buffer
 	var counted []string
@@ -65,8 +65,8 @@ func must(b []byte, err error) string {
 	return string(b)
 }
 
-// TestRenamed: issue 13, 2.1. For one minor version a line contains both names of a renamed event
-// or field, and older logs remain readable.
+// TestRenamed: issue 13, 2.1. For one minor version, a line contains both names of a renamed event
+// or field, and older logs are readable.
 func TestRenamed(t *testing.T) {
 	var log bytes.Buffer
 	r := audit.New(slog.New(slog.NewJSONHandler(&log, nil)))

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Deferred returns a recorder for commands. It stores each event, and a server logs it later (see
-// Collect). If the store fails, Deferred logs a warning, and then the event.
+// Deferred returns a recorder for commands. It stores each event for a server to log (see Collect).
+// If the store fails, it logs a warning and the event itself.
 func Deferred(store storage.Events, log *slog.Logger) *Recorder {
 	return &Recorder{log: log, store: store, unkept: new(atomic.Bool)}
 }
@@ -30,7 +30,7 @@ func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) b
 	}
 	body, err := json.Marshal(fields)
 	if err == nil {
-		// An interrupted command has acted all the same, so its event is stored.
+		// Store the event even if the command was interrupted: it has acted.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 		defer cancel()
 		err = r.store.PutEvent(ctx, storage.Event{ID: secrets.ID("evt_"), At: time.Now(), Name: event, Fields: body})
@@ -47,9 +47,8 @@ const (
 	collectBatch = 100
 )
 
-// Collect records the events stored by Deferred recorders, each with its original time. Of several
-// servers, one records each event. If that server ends before it confirms this to the store,
-// another one records the event again.
+// Collect records stored events with their original times. Only one server records each event, but
+// if it ends before it confirms this to the store, another one records the event again.
 func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.Time) error {
 	if r == nil || r.log == nil {
 		return nil // left for another server

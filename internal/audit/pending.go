@@ -21,8 +21,8 @@ func Awaited(ctx context.Context) (context.Context, *Pending) {
 	return context.WithValue(ctx, pendingKey{}, p), p
 }
 
-// Await is called by a Log for an event that it has not stored yet. wait must return when the event
-// is stored, or the error that prevents it. Await has no effect if ctx is not from Awaited.
+// Await is called by a Log that has not stored an event yet. wait must return when it is stored, or
+// the error that prevents it. Without Awaited, Await has no effect.
 func Await(ctx context.Context, wait func(context.Context) error) {
 	if p, ok := ctx.Value(pendingKey{}).(*Pending); ok {
 		p.mu.Lock()

@@ -2,9 +2,8 @@ package audit
 
 import "log/slog"
 
-// formerly maps events to their names in the previous version. For one minor version, events and
-// metrics have both names, so that users can change filters and alerts one by one (see
-// CHANGELOG.md).
+// formerly maps events to their previous names. For one minor version, events and metrics have
+// both, so that users can change filters and alerts one by one (see CHANGELOG.md).
 var formerly = map[string]string{
 	ProviderSignedIn:    "upstream.signed_in",
 	ProviderLinked:      "upstream.linked",

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Request collects attributes of a request while it is handled, such as the user, the client and
-// the resource. Events recorded under its context include them, and so does the server's log line
-// about the request.
+// Request collects attributes while a request is handled, such as the user, client and resource.
+// Events under its context and the server's log line include them.
 type Request struct {
 	mu    sync.Mutex // guards attrs
 	attrs []slog.Attr
@@ -30,8 +29,8 @@ func Within(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }
 
-// Note sets attributes of the request of ctx, and replaces earlier ones with the same name. Outside
-// of a request it has no effect.
+// Note sets attributes of the request of ctx, replacing those with the same names. Outside of a
+// request it has no effect.
 func Note(ctx context.Context, attrs ...slog.Attr) {
 	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
 		r.note(attrs)
@@ -72,8 +71,8 @@ func index(attrs []slog.Attr, key string) int {
 	return slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == key })
 }
 
-// noted adds the attributes of the request of ctx to attrs. An event's own attributes win, because
-// it may be about another user or client than the request.
+// noted adds the attributes of the request of ctx. The event's own attributes win: they may be
+// about another user or client.
 func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 	r, ok := ctx.Value(requestKey{}).(*Request)
 	if !ok {

@@ -2,8 +2,8 @@ package audit
 
 import "log/slog"
 
-// Routine reports whether an event belongs to normal operation: an application refreshed its token,
-// got one with its own credentials, or successfully called a tool that needed no approval.
+// Routine reports whether an event belongs to normal operation: a refreshed token, a token for
+// client credentials, or a successful tool call that needed no approval.
 func Routine(event string, attrs []slog.Attr) bool {
 	switch event {
 	case TokenRefreshed:

@@ -38,8 +38,8 @@ type chain struct {
 	used time.Time
 }
 
-// of returns the chain for the next entries. It begins a new chain if the log may contain an
-// unknown part of the current one, or if the signer may have forgotten it.
+// of returns the chain for the next entries. It begins a new one if it is unclear how much of the
+// current one is in the log, or if the signer may have forgotten it.
 func (c chain) of(now time.Time) chain {
 	if c.id == "" || now.Sub(c.used) > chainIdle || now.Before(c.used) {
 		return chain{id: secrets.IDAt("awr_", now)}
@@ -49,16 +49,15 @@ func (c chain) of(now time.Time) chain {
 
 func newWriterID() string { return secrets.ID("awr_") }
 
-// errThere stops a batch that may be in the log already. errPutBack stops a batch because the log
-// has lost entries of the writer.
+// errThere means that the batch may be in the log already, errPutBack that the log has lost entries
+// of the writer.
 var (
 	errThere   = errors.New("auditlog: the batch may be in the log")
 	errPutBack = errors.New("auditlog: the log has lost entries of the writer")
 )
 
-// append appends a batch, or a part of it: entries with numbers below a.mark are in the log. If the
-// response of the store is lost, the next call reads from its mark whether the batch arrived
-// (OB-04).
+// append appends a batch or a part of it; entries below a.mark are in the log. After a lost
+// response, the next call learns from the store whether the batch arrived (OB-04).
 func (a *appender) append(ctx context.Context, batch []numbered) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

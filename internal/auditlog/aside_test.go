@@ -16,7 +16,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// outage is a store that fails to append while away is set.
 type outage struct {
 	auditlog.Store
 	away atomic.Bool
@@ -68,8 +67,8 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestLostIsTold: OP-01. Without a directory, entries beyond the memory limit are lost, and an
-// entry in the log counts them.
+// TestLostIsTold: OP-01. Without a directory, entries beyond the memory limit are lost, and the log
+// says how many.
 func TestLostIsTold(t *testing.T) {
 	db := onSQLite(t)
 	store := &outage{Store: db}

@@ -23,8 +23,8 @@ type Store interface {
 	storage.SharedKeys
 }
 
-// unproved lists the events that an unauthenticated caller can cause at any rate. They are only in
-// the server's log; in the audit log they would crowd out other entries.
+// unproved lists the events that unauthenticated callers can cause at any rate. The audit log would
+// fill with them, so only the server's log has them.
 var unproved = []string{
 	audit.AuthorizeRefused, audit.AuthorizePushed, audit.ClientRefused, audit.ClientAuthFailed, audit.ConnectRefused,
 	audit.DeviceRequested, audit.DeviceUnknown, audit.LinkRefused, audit.ProviderAbandoned, audit.RemoteRequested,
@@ -34,22 +34,21 @@ var unproved = []string{
 // Keeps reports whether the log stores an event.
 func Keeps(event string) bool { return !slices.Contains(unproved, event) }
 
-// stamp is the time format in fields.
 const stamp = "2006-01-02T15:04:05.000Z"
 
 // maxFields limits the fields of an entry. Every event has fewer than half as many.
 const maxFields = 64
 
-// entry returns an event in the form of the store. Its time is the attribute "at", if a command
-// stored the event earlier. It runs while a request waits, so it avoids maps and sorting.
+// entry returns an event in the form of the store. It runs while a request waits, so it uses no map
+// or sort.
 func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
 	var room [maxFields]verify.Field
 	at, fields := fieldsOf(room[:0], now, attrs)
 	return entryOf(at, event, fields)
 }
 
-// fieldsOf appends the fields of an event to fields, sorted by name. It returns them with the time
-// of the event: the attribute "at", or else now.
+// fieldsOf appends the fields of an event, sorted by name, and returns its time: the attribute "at"
+// of events that commands stored, or now.
 func fieldsOf(fields []verify.Field, now time.Time, attrs []slog.Attr) (time.Time, []verify.Field) {
 	at := now
 	for _, a := range attrs[:min(len(attrs), maxFields)] {
@@ -65,7 +64,6 @@ func fieldsOf(fields []verify.Field, now time.Time, attrs []slog.Attr) (time.Tim
 	return at, fields
 }
 
-// entryOf returns the entry of an event. The fields must be sorted by name.
 func entryOf(at time.Time, event string, fields []verify.Field) storage.AuditEntry {
 	size := len(`{"at":"2006-01-02T15:04:05.000Z","event":"","fields":{}}`) + len(event)
 	for _, f := range fields {
@@ -97,7 +95,6 @@ func value(fields []verify.Field, name string) string {
 	return ""
 }
 
-// plain returns a value as text.
 func plain(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindString:

@@ -42,7 +42,6 @@ func (w *Writer) closeSums(now time.Time) {
 	}
 }
 
-// close records a sum as an entry.
 func (w *Writer) close(c *sum) {
 	if _, err := w.add(c.entry()); err != nil {
 		w.lost += c.count - 1 // add has counted one

@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// seal is the state of the log, encrypted with the master key in one row that moves with the
-// database. An attacker with only the database can delete the row or restore an older one, but not
-// create one (EN-09).
+// seal is the state of the log, encrypted with the master key in one row of the database. An
+// attacker with only the database can delete the row or restore an older one, but not create one
+// (EN-09).
 type seal struct {
 	Key    []byte `json:"key"`    // MAC key
 	Signer []byte `json:"signer"` // SHA-256 of the public key that signs the log
@@ -73,7 +73,7 @@ func (c *custody) read(ctx context.Context) (s seal, row []byte, err error) {
 	return s, row, err
 }
 
-// begin creates the seal if it is missing. Of several replicas that start together, one creates it.
+// begin creates the seal if it is missing. If replicas start together, one of them creates it.
 func (c *custody) begin(ctx context.Context, key string, now time.Time) error {
 	_, _, err := c.read(ctx)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -87,9 +87,8 @@ func (c *custody) begin(ctx context.Context, key string, now time.Time) error {
 	return err
 }
 
-// takeOn decides where the checks of the log begin. An empty log starts at 0. A log by a version
-// without MACs continues after its newest checkpoint. In any other case the seal was deleted, and
-// the log is refused.
+// takeOn decides where the checks begin: for an empty log at 0, for a log by a version without MACs
+// after its newest checkpoint. Otherwise the seal was deleted, and the log is refused.
 func (c *custody) takeOn(ctx context.Context, s *seal, key string, now time.Time) error {
 	last, err := c.store.LastCheckpoint(ctx)
 	missing := errors.Is(err, storage.ErrNotFound)
@@ -115,8 +114,7 @@ func (c *custody) takeOn(ctx context.Context, s *seal, key string, now time.Time
 	return nil
 }
 
-// upgrade takes over the log of a version without MACs at its newest checkpoint, or returns why it
-// cannot.
+// upgrade takes over a log without MACs at its newest checkpoint, or returns why it cannot.
 func (c *custody) upgrade(
 	ctx context.Context, s *seal, last storage.AuditCheckpoint, key string,
 ) (why string, err error) {

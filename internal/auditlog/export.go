@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Export writes each line of the log: checkpoints, hashes of removed entries, and entries with the
-// reason why they are not proven.
+// Export writes the log: checkpoints, hashes of removed entries, and entries, each with the reason
+// if it is not proven.
 func Export(ctx context.Context, store Store, standing Standing, write func(verify.Line) error) error {
 	head, err := store.AuditHead(ctx, "")
 	if err != nil {
@@ -62,7 +62,6 @@ func Export(ctx context.Context, store Store, standing Standing, write func(veri
 	return nil
 }
 
-// exportRemoved writes the hashes of removed entries.
 func exportRemoved(ctx context.Context, store Store, from, below int64, write func(verify.Line) error) error {
 	read := readStored(ctx, store)
 	for at := from; at < below; at++ {

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// leftTime limits the work on one file.
 const leftTime = time.Minute
 
 // storeError is an error of the store, so the other files would fail the same way.
@@ -22,8 +21,8 @@ type storeError struct{ error }
 // errInUse means that the writer of a spool is still running.
 var errInUse = errors.New("auditlog: the writer of the file lives")
 
-// takeLeft appends the entries in the spools of killed processes, and deletes these files. Of
-// several replicas that share a directory, one takes each file.
+// takeLeft appends the entries in the spools of killed processes, and deletes these files. If
+// replicas share a directory, each file is taken by one of them.
 func (w *Writer) takeLeft(ctx context.Context) {
 	if w.o.Dir == "" {
 		return
@@ -140,8 +139,8 @@ func checkLeft(f *os.File, path string, now time.Time) error {
 	return nil
 }
 
-// parseSpool reads entries, and counts unreadable lines. It ignores a partial last line: its writer
-// was killed before anything could depend on the entry.
+// parseSpool reads entries, and counts unreadable lines. It ignores a partial last line, because
+// the writer was killed before anything depended on it.
 func parseSpool(all []byte) (entries []numbered, broken int) {
 	whole := all[:bytes.LastIndexByte(all, '\n')+1]
 	for line := range bytes.Lines(whole) {

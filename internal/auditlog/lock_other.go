@@ -9,8 +9,8 @@ import (
 
 const openFlags = os.O_RDWR
 
-// lockFile fails, because this system has no supported file locks. Without a lock, another process
-// could take the file of a running writer.
+// lockFile fails, because without supported locks another process could take the file of a running
+// writer.
 func lockFile(*os.File) error { return errors.ErrUnsupported }
 
 func ownedByUs(os.FileInfo) bool { return true }

@@ -74,12 +74,10 @@ var masters = [][]byte{bytes.Repeat([]byte("k"), 32)}
 
 const origin = "auth.example.com/audit"
 
-// macOf opens the MAC of a log as a server does.
 func macOf(s auditlog.Store) func(context.Context) (*auditlog.MAC, error) {
 	return auditlog.MACOf(s, masters, origin, time.Now)
 }
 
-// write makes a writer append n events.
 func write(t *testing.T, s auditlog.Store, from, n int) {
 	t.Helper()
 	w := writer(s)
@@ -109,7 +107,6 @@ func signer(t *testing.T, s storage.Store) *auditlog.Signer {
 	return out
 }
 
-// keyOf wraps a signer for Verify.
 func keyOf(s *auditlog.Signer) func(context.Context) (auditlog.Keys, error) {
 	return func(context.Context) (auditlog.Keys, error) { return auditlog.Keys{Public: s.Key(), Signer: s}, nil }
 }
@@ -201,8 +198,8 @@ func TestAttacks(t *testing.T) {
 	})
 }
 
-// TestRewritten: OB-04. An attacker with the database and our program can rewrite entries and all
-// hashes, but cannot sign them. An earlier checkpoint locates the change, and servers stop signing.
+// TestRewritten: OB-04. An attacker with the database and our program can rewrite entries and
+// hashes, but not sign them. An earlier checkpoint locates the change, and servers stop signing.
 func TestRewritten(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
@@ -245,8 +242,8 @@ func TestRewritten(t *testing.T) {
 	})
 }
 
-// TestTwoReplicas: OB-04. Two writers append to one database concurrently. No entry is lost,
-// duplicated or misplaced, even if responses of the store are lost.
+// TestTwoReplicas: OB-04. Two writers append concurrently. No entry is lost, duplicated or
+// misplaced, even if responses are lost.
 func TestTwoReplicas(t *testing.T) {
 	db := onPostgres(t)
 	const each = 1500
@@ -295,8 +292,8 @@ func (f *forgetful) AppendAudit(
 	return err
 }
 
-// TestCollect: OB-04. Events by commands stay in the store until they are in the log. If a server
-// ends before that, another one takes them.
+// TestCollect: OB-04. Events by commands stay in the store until they are in the log, even if a
+// server ends before that.
 func TestCollect(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		discard := slog.New(slog.DiscardHandler)

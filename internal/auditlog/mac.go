@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// MAC authenticates entries with a key of the installation, so that an attacker with only the
-// database cannot create or change one. It covers the number of the entry in its writer's chain, so
-// that a missing entry leaves a gap. The MAC of an entry can be checked without other entries.
+// MAC authenticates entries, so that an attacker with only the database cannot create or change
+// one. It covers the entry's number in its writer's chain, so that a missing entry leaves a gap. It
+// can be checked for each entry alone.
 type MAC struct{ key []byte }
 
 // macSize is the number of bytes kept of each HMAC-SHA256 (RFC 2104 §5).

@@ -14,9 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Prove returns proofs that an entry and the related earlier entries are in the log: the consent
-// for its grant, its token, and the clearance of its call (OB-05). An entry without a grant is
-// proved alone.
+// Prove proves that an entry is in the log, with the consent for its grant, its token, and the
+// clearance of its call (OB-05). An entry without a grant is proved alone.
 func Prove(
 	ctx context.Context, store Store, signer *Signer, e storage.AuditEntry, now time.Time,
 ) (verify.Proof, error) {
@@ -48,13 +47,13 @@ func Prove(
 	return out, nil
 }
 
-// lookedAt limits the search for the token of a call to the last tokens of the grant. A token lives
-// for minutes, and a client gets few in that time.
+// lookedAt limits the search for a call's token to the last ones of the grant. A token lives for
+// minutes, and a client gets few in that time.
 const lookedAt = 100
 
-// chainOf returns, by index, the consent for an entry's grant, its token, the clearance of its
-// call, and the entry. If the entry names no token, that is the last earlier one; if the named
-// token is not found, the last earlier one without an id.
+// chainOf returns an entry with the consent for its grant, its token and the clearance of its call,
+// sorted by index. If the entry names no token, chainOf takes the last earlier one; if the named
+// one is not found, the last one without an id.
 func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) ([]storage.AuditEntry, error) {
 	chain := []storage.AuditEntry{e}
 	if e.Grant == "" || e.Index == 0 {
@@ -107,8 +106,8 @@ func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) 
 	return chain, nil
 }
 
-// consentRemoved reports whether a chain lacks the approval because the grant is older than the
-// oldest entry that the log still contains.
+// consentRemoved reports whether a chain lacks the approval because the grant is older than all
+// entries left in the log.
 func consentRemoved(ctx context.Context, store storage.AuditLog, chain []storage.AuditEntry) (bool, error) {
 	made, known := secrets.TimeOf(chain[len(chain)-1].Grant)
 	approved := func(e storage.AuditEntry) bool { return e.Event == audit.ConsentApproved }

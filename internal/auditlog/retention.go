@@ -27,9 +27,9 @@ const (
 	removeDay = 24 * time.Hour
 )
 
-// Remove removes entries older than Keep. First it writes an entry that announces the removal,
-// signed with the key of the log, and covers it with a checkpoint. An attacker with only the
-// database cannot do this, and so cannot disguise a deletion as a removal by age (OB-04).
+// Remove removes entries older than Keep. First it announces the removal in an entry, signed with
+// the key of the log, and covers it with a checkpoint, so that an attacker with only the database
+// cannot disguise a deletion as a removal by age (OB-04).
 func (r Retention) Remove(ctx context.Context, now time.Time) (removed int64, err error) {
 	head, err := r.Store.AuditHead(ctx, "")
 	if err != nil {
@@ -74,8 +74,8 @@ func (r Retention) old(ctx context.Context, head storage.AuditHead, before time.
 	return head.Size, nil
 }
 
-// announce writes the entry unless an earlier one covers the removal. A removal may have been
-// interrupted, or another replica may be removing.
+// announce writes the entry unless an earlier one covers the removal, because a removal was
+// interrupted or another replica is removing.
 func (r Retention) announce(ctx context.Context, below int64) error {
 	last, err := r.Store.AuditEntries(ctx, storage.AuditQuery{Event: verify.RemovedEvent, Last: true, Limit: 1})
 	if err != nil {

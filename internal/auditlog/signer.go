@@ -101,8 +101,8 @@ func (s *Signer) Removal(below int64) (string, error) {
 }
 
 // Checkpoint returns a checkpoint of all current entries: the newest one, or a new one that it
-// stores. It signs only an extension of the log that it signed before, with entries by writers of
-// this log. Otherwise it returns an error that wraps ErrInconsistent.
+// stores. It signs only what extends the signed log and comes from writers of this log. Otherwise
+// it returns an error that wraps ErrInconsistent.
 func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCheckpoint, error) {
 	for {
 		f, err := s.look(ctx, now, signAtOnce)
@@ -126,11 +126,9 @@ func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCh
 	}
 }
 
-// signAtOnce limits the new entries per checkpoint, so that a timeout loses only the last part of
-// the work.
+// signAtOnce limits the new entries per checkpoint, so that a timeout loses only the last part.
 const signAtOnce = 64 * page
 
-// lookAtOnce limits the entries that Look checks.
 const lookAtOnce = 8 * page
 
 // Look makes the checks of Checkpoint for up to lookAtOnce new entries, and signs nothing.
@@ -148,8 +146,8 @@ type looked struct {
 }
 
 // look compares the log with the seal, the newest checkpoint and the last one seen by this process,
-// and checks up to limit unsigned entries. It reads the seal, then the checkpoint, then the head:
-// in this order, a replica that appends and signs meanwhile cannot cause a false alarm.
+// and checks up to limit unsigned entries. It reads the seal, the checkpoint and the head in this
+// order, so that a replica that signs meanwhile causes no false alarm.
 func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked, err error) {
 	kept, err := s.seal(ctx)
 	if err != nil {
@@ -188,8 +186,8 @@ func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked
 	return f, err
 }
 
-// seal returns the seal of the log. It returns storage.ErrNotFound if the log never had a seal, and
-// ErrInconsistent if the seal was deleted.
+// seal returns the seal of the log, storage.ErrNotFound if there never was one, or ErrInconsistent
+// if it was deleted.
 func (s *Signer) seal(ctx context.Context) (seal, error) {
 	kept, _, err := s.custody.read(ctx)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -213,8 +211,8 @@ type signedBefore struct {
 	stored storage.AuditCheckpoint
 }
 
-// newest returns the newest checkpoint, or one of size 0, and checks that it extends the last one
-// seen by this process.
+// newest returns the newest checkpoint, or one of size 0. It must extend the last one seen by this
+// process.
 func (s *Signer) newest(ctx context.Context) (out signedBefore, err error) {
 	out.stored, err = s.store.LastCheckpoint(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -253,7 +251,6 @@ func (s *Signer) fits(kept seal, newest verify.Checkpoint, head storage.AuditHea
 	return nil
 }
 
-// inconsistent wraps ErrInconsistent with a reason.
 func inconsistent(why string) error { return fmt.Errorf("%w: %s", ErrInconsistent, why) }
 
 // goesOn returns an error unless the checkpoint next extends the last one seen by this process.
@@ -278,9 +275,8 @@ func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
 	return nil
 }
 
-// sign creates and stores a checkpoint of the checked entries, unless another replica stored one
-// first. It remembers only stored checkpoints: otherwise the store would later seem restored from a
-// backup.
+// sign stores a checkpoint of the checked entries, unless another replica did. It remembers only
+// stored ones: otherwise the store would later seem restored from a backup.
 func (s *Signer) sign(ctx context.Context, x extent, now time.Time) (storage.AuditCheckpoint, error) {
 	c := verify.Checkpoint{Origin: s.key.Origin, Size: x.Size, Root: x.root()}
 	if err := s.holds(ctx, c); err != nil {
@@ -301,8 +297,8 @@ func (s *Signer) sign(ctx context.Context, x extent, now time.Time) (storage.Aud
 	return out, nil
 }
 
-// holds returns an error unless the stored hashes, which proofs are made from, have the root
-// computed from the entries, and extend the last checkpoint.
+// holds returns an error unless the stored hashes, which proofs are made from, have the root of c
+// and extend the last checkpoint.
 func (s *Signer) holds(ctx context.Context, c verify.Checkpoint) error {
 	root, err := tlog.TreeHash(c.Size, readStored(ctx, s.store))
 	switch {

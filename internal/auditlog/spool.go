@@ -41,14 +41,13 @@ const (
 	spoolTidy = 1 << 20
 	// maxSpool limits how much of a file is read, in bytes: maxWaiting entries of 4 KiB.
 	maxSpool = 256 << 20
-	// spoolAge is the maximum age of a file. For older files, the store may no longer know how much
-	// is in the log.
+	// spoolAge is the maximum age of a file. For older ones, the store may not know how much is in
+	// the log.
 	spoolAge = 390 * 24 * time.Hour
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendSpoolLine appends the line of an entry.
 func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
 	begin := len(b)
 	b = append(strconv.AppendInt(b, number, 10), ' ')
@@ -57,8 +56,8 @@ func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
 	return append(append(append(b, ' '), leaf...), '\n')
 }
 
-// cutSpoolLine splits a line without its newline. It rejects the highest number: the mark after it
-// would overflow, so the file would be taken again and again.
+// cutSpoolLine splits a line without its newline. It rejects the highest number, because the mark
+// after it would overflow and the file be taken again and again.
 func cutSpoolLine(line []byte) (number int64, leaf []byte, err error) {
 	digits, rest, _ := bytes.Cut(line, []byte(" "))
 	_, leaf, _ = bytes.Cut(rest, []byte(" "))
@@ -70,7 +69,6 @@ func cutSpoolLine(line []byte) (number int64, leaf []byte, err error) {
 	return number, leaf, nil
 }
 
-// parseSpoolLine parses a line without its newline.
 func parseSpoolLine(line []byte) (numbered, error) {
 	number, leaf, err := cutSpoolLine(line)
 	if err != nil {
@@ -172,7 +170,7 @@ func (s *spool) leave() error {
 	return err
 }
 
-// remove deletes the file before unlocking it.
+// remove deletes the file while it is locked.
 func (s *spool) remove() error {
 	if s.file == nil {
 		return nil

@@ -31,14 +31,12 @@ func spooling(s auditlog.Store, dir string) (*auditlog.Writer, *logtest.Buffer) 
 	}), &log
 }
 
-// add adds n events to a writer.
 func add(t *testing.T, w *auditlog.Writer, from, n int) {
 	for i := range n {
 		w.Add(t.Context(), audit.TokenIssued, []slog.Attr{slog.String("grant", fmt.Sprint("grt_", from+i))})
 	}
 }
 
-// runFor runs a writer until a condition is true.
 func runFor(t *testing.T, w *auditlog.Writer, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +71,6 @@ func (db database) size(t *testing.T) int64 {
 	return head.Size
 }
 
-// empty reports whether a directory is empty.
 func empty(t *testing.T, dir string) bool {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -136,8 +133,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestKilledReplicas: OB-04. Of several replicas that share a directory, one takes each leftover
-// file, and none takes the file of a running replica.
+// TestKilledReplicas: OB-04. Replicas that share a directory take each leftover file once, and
+// never the file of a running one.
 func TestKilledReplicas(t *testing.T) {
 	db, dir := onPostgres(t), t.TempDir()
 	for range 3 {
@@ -289,9 +286,8 @@ func TestStorePutBack(t *testing.T) {
 	must(t, err)
 }
 
-// TestFullDisk: OB-04. On a full disk, entries wait in memory only, with a log message, and the
-// file contains only whole lines. The test runs itself again in a small file system, if it can
-// mount one.
+// TestFullDisk: OB-04. On a full disk, entries wait in memory, a message is logged, and the file
+// has only whole lines. The test runs itself again in a small file system, if it can mount one.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("MCP_AUTHD_FULL_DISK"); dir != "" {
 		fullDisk(t, dir)

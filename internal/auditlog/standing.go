@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Standing tells for each entry why it is not proven, from data that is read once. Because it does
-// not read the tree, it misses an entry that was moved with its MAC; Verify finds that.
+// Standing tells why an entry is not proven. It does not read the tree, so it misses an entry that
+// was moved with its MAC; Verify finds that.
 type Standing struct {
 	seal    seal
 	refused bool

@@ -37,17 +37,16 @@ const (
 	maxLine = 1 << 20
 )
 
-// The spool stays short enough to be read after a crash: keep rewrites a file that exceeds twice
-// its sums plus spoolTidy.
+// The spool must stay short enough to be read after a crash. keep rewrites it at twice its sums
+// plus spoolTidy.
 const _ = uint(maxSpool - 2*(maxKinds+maxSums*sumLine) - spoolTidy - maxLine)
 
 // varying lists the fields that may differ between routine events of one kind. A sum omits them.
 var varying = []string{"arguments_digest", "at", "jti", "remote", "request_id"}
 
 // sums counts routine events (see audit.Routine), so that many of them need few entries (OP-02).
-// The first event of a kind, and the first from each further network, are entries. Other events
-// that equal them except in the varying fields are counted until the window ends; then one entry
-// has their count.
+// The first event of a kind, and the first from each further network, are entries. Others are
+// counted until the window ends; then one entry has their number.
 type sums struct {
 	byKey map[string]*sum
 	due   byEnd
@@ -78,7 +77,6 @@ type kind struct {
 	key    string // the leaf with a zero time
 }
 
-// occurrence is one event of a kind.
 type occurrence struct {
 	kind
 	at      time.Time
@@ -95,8 +93,8 @@ func occurrenceOf(now time.Time, event string, attrs []slog.Attr) (o occurrence)
 	return o
 }
 
-// count counts an event and returns its sum. It returns nil for the first event of a kind or from
-// another network, which needs an entry. dropped lists the sums that were removed to make room.
+// count counts an event and returns its sum, or nil for the first event of a kind or from another
+// network, which needs an entry. dropped lists sums removed to make room.
 func (s *sums) count(o occurrence, now time.Time) (counted *sum, dropped []*sum) {
 	if c, ok := s.byKey[o.key]; ok {
 		c.used = now
@@ -130,7 +128,6 @@ func (s *sums) count(o occurrence, now time.Time) (counted *sum, dropped []*sum)
 	return nil, dropped
 }
 
-// pop removes the sum with the earliest end.
 func (s *sums) pop() *sum {
 	c := heap.Pop(&s.due).(*sum)
 	delete(s.byKey, c.key)
@@ -138,8 +135,8 @@ func (s *sums) pop() *sum {
 	return c
 }
 
-// isNew records a network, and reports whether it is the first event from there. It returns false
-// once there are maxNetworks.
+// isNew records a network, and reports whether it is new. It returns false once there are
+// maxNetworks.
 func (c *sum) isNew(network string) bool {
 	if slices.Contains(c.networks, network) || len(c.networks) >= maxNetworks {
 		return false
@@ -220,8 +217,8 @@ func (s *sums) lines() []numbered {
 	return out
 }
 
-// parseSums reads a spool of sums, and counts unreadable lines. The last line of each window
-// counts; if it contains no leaf, the window is in the log. Entries are numbered from 0.
+// parseSums reads a spool of sums, and counts unreadable lines. The last line of a window counts;
+// without a leaf, the window is in the log. Entries are numbered from 0.
 func parseSums(all []byte) (entries []numbered, broken int) {
 	last := map[int64][]byte{}
 	for line := range bytes.Lines(all[:bytes.LastIndexByte(all, '\n')+1]) {

@@ -16,7 +16,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// clock is a clock that tests set.
 type clock struct{ at atomic.Int64 }
 
 func newClock() *clock {
@@ -35,7 +34,6 @@ func summing(s auditlog.Store, dir string, c *clock) *auditlog.Writer {
 	})
 }
 
-// refreshed adds n refreshes of a grant.
 func refreshed(t *testing.T, w *auditlog.Writer, n int, grant string, more ...slog.Attr) {
 	for i := range n {
 		w.Add(t.Context(), audit.TokenRefreshed, append([]slog.Attr{
@@ -59,9 +57,8 @@ func (db database) kept(t *testing.T, event, field string) (out []string) {
 	return out
 }
 
-// TestRoutineEvents: OP-02. The first of several similar events is an entry, and one more entry
-// counts the rest. An event from another network, or with a difference besides the token, is an
-// entry. So are all other events.
+// TestRoutineEvents: OP-02. The first of several similar events is an entry, and one more counts
+// the rest. All other events, and those from another network, are entries.
 func TestRoutineEvents(t *testing.T) {
 	db, c := onSQLite(t), newClock()
 	w := summing(db, t.TempDir(), c)

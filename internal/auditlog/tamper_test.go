@@ -16,7 +16,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// everything returns all entries of the log.
 func (d database) everything(t *testing.T) []storage.AuditEntry {
 	t.Helper()
 	all, err := d.AuditEntries(t.Context(), storage.AuditQuery{Limit: 10_000})
@@ -53,9 +52,8 @@ const (
 	noKey         = "DELETE FROM settings WHERE name = 'key:audit log'; "
 )
 
-// TestTampering: EN-09. An attacker with only the database changes it, and the servers restart. The
-// signer rejects each change, Verify finds it without a kept checkpoint, and no changed entry
-// passes as proven.
+// TestTampering: EN-09. An attacker changes the database, and servers restart. The signer rejects
+// each change, Verify finds it without a kept checkpoint, and no changed entry passes as proven.
 func TestTampering(t *testing.T) {
 	change := func(at int) func([]storage.AuditEntry) []storage.AuditEntry {
 		return func(all []storage.AuditEntry) []storage.AuditEntry {

@@ -18,7 +18,6 @@ const (
 
 var errTiles = errors.New("the audit log has lost hashes of its tree: run: mcp-authd audit verify")
 
-// tileKey identifies a tile.
 type tileKey struct {
 	level  int
 	number int64
@@ -59,8 +58,8 @@ func edgeOf(end storage.AuditEnd) (*edge, error) {
 	return e, nil
 }
 
-// grow returns the edge after adding leaves, and the changed tiles. Hashes between a tile's leaves
-// and root are not stored, so they are computed only once the tile is full.
+// grow returns the edge with more leaves, and the changed tiles. The inner hashes of a tile are not
+// stored, so they are computed only once it is full.
 func (e *edge) grow(leaves []tlog.Hash) (*edge, []storage.AuditTile) {
 	grown := &edge{size: e.size + int64(len(leaves)), tiles: maps.Clone(e.tiles)}
 	var tiles []storage.AuditTile

@@ -28,11 +28,11 @@ type Report struct {
 // ErrUnchecked means that the store or the key could not be read. The log may be correct.
 var ErrUnchecked = errors.New("the audit log was not checked to its end")
 
-// Verify reads the whole log. It compares the entries with their hashes, and the hashes with the
-// checkpoints in the store and the kept ones (OB-04). It also checks the MACs, and that the log
-// begins with the part that its seal records as signed (EN-09). It returns a *verify.Wrong that
-// locates a fault, or an error that wraps ErrUnchecked. Servers may append, sign and remove entries
-// meanwhile. open returns the key and the seal of the log.
+// Verify reads the whole log. It compares the entries with their hashes, and these with the stored
+// and the kept checkpoints (OB-04). It checks the MACs, and that the log begins with the part that
+// its seal records as signed (EN-09). A *verify.Wrong locates a fault; ErrUnchecked, wrapped, means
+// that the log could not be read. Servers may append, sign and remove meanwhile. open returns the
+// key and the seal.
 func Verify(
 	ctx context.Context, store Store, open func(context.Context) (Keys, error), kept ...[]byte,
 ) (Report, error) {
@@ -90,7 +90,6 @@ func (m marking) Checkpoints(ctx context.Context, after int64, limit int) ([]sto
 	return found, unchecked(err)
 }
 
-// checker is the state of one Verify.
 type checker struct {
 	ctx    context.Context
 	store  Store
@@ -129,8 +128,7 @@ func (c *checker) checkpoints(kept [][]byte) (n int, err error) {
 	return n, nil
 }
 
-// open gets the key, after checkpoints were read: a server may create the key and sign the first
-// checkpoint at any moment.
+// open gets the key after checkpoints were read, because a server may create both at any moment.
 func (c *checker) open() error {
 	if c.log != nil {
 		return nil
@@ -163,7 +161,6 @@ func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
 	return c.log.Checkpoint(p.Signed)
 }
 
-// whole compares all entries and hashes.
 func (c *checker) whole() error {
 	if err := c.entries(); err != nil {
 		return err
@@ -205,9 +202,8 @@ func (c *checker) entries() error {
 	return nil
 }
 
-// read makes the entry at an index the first of c.ahead. If retention has removed it since the head
-// was read, read extends the check to the current end of the log, because the entry that announces
-// the removal may be there.
+// read makes the entry at an index the first of c.ahead. If retention has removed it meanwhile,
+// read extends the check to the current end, where the announcement may be.
 func (c *checker) read(index int64) error {
 	if len(c.ahead) == 0 {
 		var err error

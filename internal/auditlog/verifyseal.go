@@ -14,7 +14,6 @@ type Keys struct {
 	Signer *Signer // reads the seal; nil if the key is not created yet
 }
 
-// seal reads the seal of the log.
 func (c *checker) seal() error {
 	with, err := c.keys(c.ctx)
 	if err != nil || with.Signer == nil {

@@ -16,7 +16,6 @@ type tileChecker struct {
 	levels []tileLevel
 }
 
-// tileLevel is the current tile of a level.
 type tileLevel struct {
 	number int64
 	hashes []byte
@@ -63,7 +62,6 @@ func (t *tileChecker) compare(level int) error {
 	}
 }
 
-// finish compares the incomplete tiles.
 func (t *tileChecker) finish() error {
 	var all []error
 	for level := range t.levels {

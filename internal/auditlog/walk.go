@@ -18,10 +18,10 @@ import (
 const (
 	// chainIdle is the time without entries after which a writer begins a new chain.
 	chainIdle = time.Hour
-	// chainKept is how long the signer remembers an idle chain: longer than chainIdle, as clocks differ.
+	// chainKept is how long the signer remembers an idle chain. It is longer, as clocks differ.
 	chainKept = 3 * time.Hour
-	// chainLate limits how much older than the last signature an unknown chain may be. A new chain
-	// is younger, because its first entry is appended at once; a forgotten chain is older.
+	// chainLate limits the age of an unknown chain at the last signature. A new chain is younger,
+	// because its first entry is appended at once; a forgotten one is older.
 	chainLate = 2 * time.Hour
 	// maxChains limits the chains that the signer remembers.
 	maxChains = 4096
@@ -45,7 +45,6 @@ type lastOfOne struct {
 	Seen time.Time `json:"seen"`
 }
 
-// root returns the root of the tree.
 func (x extent) root() tlog.Hash {
 	if x.Size == 0 {
 		empty, _ := tlog.TreeHash(0, nil) // reads nothing
@@ -95,7 +94,7 @@ func (x *extent) forget() {
 }
 
 // follow checks that an entry is the next one of its writer. unsealed accepts entries without a
-// MAC. started accepts chains that begin at any number, because their first entries may be removed.
+// MAC; started accepts chains from any number, because their first entries may be removed.
 func (x *extent) follow(m *MAC, index int64, leaf []byte, unsealed, started bool) error {
 	link, err := m.Check(leaf)
 	switch {

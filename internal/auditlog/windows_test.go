@@ -10,9 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 )
 
-// TestWindows: OP-02. A grant that refreshes every 15 minutes soon has one entry a day, and the
-// counts include every refresh. Windows of tool calls last at most an hour. Idle grants are
-// forgotten.
+// TestWindows: OP-02. A grant that refreshes every 15 minutes soon has one entry a day, and all
+// refreshes are counted. Windows of tool calls last at most an hour. Idle grants are forgotten.
 func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		event         string

@@ -18,9 +18,8 @@ const (
 	batchSize  = 256
 	// maxBatch limits a batch when many entries wait.
 	maxBatch = 16 * batchSize
-	// maxWaiting limits the entries in memory, and maxAside the files with further entries. Beyond
-	// that, entries are lost and counted. Entries move to a file at asideAt, early enough to leave
-	// room for new ones during a call to the store.
+	// maxWaiting limits the entries in memory, and maxAside the files with more. Beyond that,
+	// entries are lost and counted. asideAt leaves room for new entries during a call to the store.
 	maxWaiting   = 65536
 	asideAt      = maxWaiting / 4
 	maxAside     = 256
@@ -46,8 +45,7 @@ type Options struct {
 }
 
 // Writer appends events to the log in batches. It implements audit.Log: adding an event takes
-// microseconds, and never waits for the store. A file keeps waiting entries in case the process
-// ends.
+// microseconds, and never waits for the store. A file keeps waiting entries if the process ends.
 type Writer struct {
 	o      Options
 	signal chan struct{}
@@ -110,7 +108,6 @@ type place struct {
 	turn   int
 }
 
-// put adds an entry to the waiting ones.
 func (w *Writer) put(e storage.AuditEntry) (place, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,8 +163,7 @@ func (w *Writer) spooled(err error) {
 	}
 }
 
-// setAside leaves many waiting entries to their file until the store is back, and starts a new
-// file.
+// setAside leaves many waiting entries to their file until the store is back, and begins another.
 func (w *Writer) setAside() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +182,6 @@ func (w *Writer) setAside() {
 	w.progressed()
 }
 
-// progressed wakes callers that wait for entries.
 func (w *Writer) progressed() {
 	w.appended = w.appender.mark
 	close(w.progress)
