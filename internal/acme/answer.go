@@ -15,21 +15,21 @@ import (
 // problemType is the media type of an error (RFC 8555 §6.7).
 const problemType = "application/problem+json"
 
-// asProblem makes a problem of the answer of an authority, or of a proxy before it, that has failed and says so in
-// another form: acmez reads problems alone, and nothing would be left of the status.
+// asProblem turns a failed response without the problem media type into a problem document. Such
+// responses also come from proxies in front of the authority, and acmez would drop their status.
 func asProblem(resp *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode < 400 || kind == problemType {
 		return nil
 	}
-	body, err := io.ReadAll(resp.Body) // it is bounded
+	body, err := io.ReadAll(resp.Body) // sized limits the body
 	resp.Body.Close()
 	if err != nil {
 		return err
 	}
 	var p acme.Problem
-	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, problems) { // else its type alone is missing
-		// RFC 9457 §4.2.1: about:blank says no more than the status.
+	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, problems) { // else only the media type is wrong
+		// RFC 9457 §4.2.1: about:blank adds nothing to the status.
 		p = acme.Problem{Type: "about:blank", Status: resp.StatusCode, Detail: firstLine(body)}
 		if body, err = json.Marshal(p); err != nil {
 			return err
@@ -41,7 +41,7 @@ func asProblem(resp *http.Response) error {
 	return nil
 }
 
-// firstLine is that of a text, as the log may show it.
+// firstLine returns the first line of body, shortened and made printable for the log.
 func firstLine(body []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(body[:min(len(body), 2*maxReason)]), []byte("\n"))
 	return cleaned(strings.ToValidUTF8(string(line), ""))

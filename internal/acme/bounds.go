@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer over http, in bytes: a chain of certificates is a few kilobytes.
+	// maxAnswer limits an HTTP response, in bytes. A certificate chain has a few kilobytes.
 	maxAnswer = 1 << 20
-	// maxWait bounds what a provider of DNS takes to write a record, or to delete one.
+	// maxWait limits each call to a DNS provider.
 	maxWait = time.Minute
 )
 
 var errAnswer = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
-// sized is a transport of answers that are not too long, and of failures that are problems.
+// sized is a transport that limits response bodies to maxAnswer and turns failed responses into
+// problem documents.
 type sized struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -54,14 +55,15 @@ func (b *sizedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bound has an issuer refuse answers that are too long: certmagic reads all that the authority sends, and has
-// no option for the client that it makes. An update of certmagic that renames the field fails here, in every test.
+// bound limits the responses that an issuer reads: certmagic reads bodies without a limit, and has
+// no option for its HTTP client. If an update of certmagic renames the field, every test panics
+// here.
 func bound(i *certmagic.ACMEIssuer) {
 	client := (*http.Client)(reflect.ValueOf(i).Elem().FieldByName("httpClient").UnsafePointer())
 	client.Transport = sized{client.Transport}
 }
 
-// timed is a provider of DNS that has maxWait for each answer, and that may not take the server down.
+// timed is a DNS provider whose calls take at most maxWait, and whose panics become errors.
 type timed struct{ certmagic.DNSProvider }
 
 // AppendRecords implements libdns.RecordAppender.

@@ -18,34 +18,35 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// The providers of DNS.
+// The DNS providers.
 const (
-	RFC2136    = "rfc2136"    // a name server that takes updates (RFC 2136), signed (RFC 8945)
-	Cloudflare = "cloudflare" // by its API
+	RFC2136    = "rfc2136"    // dynamic updates (RFC 2136), signed with TSIG (RFC 8945)
+	Cloudflare = "cloudflare" // Cloudflare's API
 )
 
-// Providers are those that DNS may name.
+// Providers returns the supported values of DNS.Provider.
 func Providers() []string { return []string{RFC2136, Cloudflare} }
 
-// Algorithms are those of the keys that sign updates (RFC 8945 §6), the default first.
+// Algorithms returns the supported TSIG algorithms (RFC 8945 §6), the default first.
 func Algorithms() []string { return []string{"hmac-sha256", "hmac-sha384", "hmac-sha512"} }
 
-// DNS says how challenges are answered over DNS (RFC 8555 §8.4).
+// DNS configures DNS challenges (RFC 8555 §8.4).
 type DNS struct {
 	Provider string // one of Providers
-	Server   string // of RFC2136: host:port of the name server to which updates go
-	KeyName  string // of RFC2136
-	KeyAlg   string // of RFC2136; "": the first of Algorithms
-	Secret   string // of RFC2136: the key, in base64; else the token of the API
-	// Name is where the record is written, and _acme-challenge of each domain leads there by a CNAME;
-	// "": at _acme-challenge itself.
+	Server   string // RFC2136 only: host:port of the name server that accepts updates
+	KeyName  string // RFC2136 only
+	KeyAlg   string // RFC2136 only; default: the first of Algorithms
+	Secret   string // the key in base64 for RFC2136, else the API token
+	// Name is where the record is written. If set, _acme-challenge of each domain must be a CNAME
+	// for it. Default: the record is written at _acme-challenge.
 	Name string
-	// Resolvers are name servers, as host:port, that are asked which zone a name is in, and whether the record
-	// is there. None: those of the system are, and then all name servers of the zone.
+	// Resolvers are recursive name servers (host:port) that find the zone of a name and check that
+	// the record is published. Default: the system's resolvers find the zone, and all its name
+	// servers are checked.
 	Resolvers []string
 }
 
-// Check tells add, by the names of the configuration, what cannot work.
+// Check calls add for each invalid setting, with its configuration key.
 func (d DNS) Check(add func(key, format string, args ...any)) {
 	if !slices.Contains(Providers(), d.Provider) {
 		add("provider", "%q is none of: %s; for another one, see tls.acme.dns.name", d.Provider,
@@ -97,7 +98,7 @@ func withPort(address string) bool {
 	return err == nil && host != "" && port != ""
 }
 
-// client is what writes records.
+// client returns the client that writes records.
 func (d DNS) client() certmagic.DNSProvider {
 	if d.Provider == Cloudflare {
 		return &cloudflare.Provider{
@@ -115,7 +116,7 @@ func (d DNS) client() certmagic.DNSProvider {
 	return &rfc2136.Provider{Server: d.Server, KeyName: d.KeyName, KeyAlg: algorithm, Key: d.Secret}
 }
 
-// recordTTL is for how long others may keep the record: no longer than until it is deleted.
+// recordTTL limits how long resolvers may cache a challenge record.
 const recordTTL = time.Minute
 
 func (d DNS) solver(log *zap.Logger) acmez.Solver {
@@ -124,7 +125,8 @@ func (d DNS) solver(log *zap.Logger) acmez.Solver {
 	}}}
 }
 
-// solver tells errors of DNS from those of the authority.
+// solver marks the errors of DNS challenges with dnsError, to distinguish them from the
+// authority's.
 type solver struct{ *certmagic.DNS01Solver }
 
 // Present implements acmez.Solver.
@@ -137,9 +139,9 @@ func (s solver) Wait(ctx context.Context, c acme.Challenge) error {
 	return ofDNS(true, s.DNS01Solver.Wait(ctx, c))
 }
 
-// dnsError is an error on the way to a record.
+// dnsError is an error while a record was written or looked up.
 type dnsError struct {
-	seen bool // it was written, and is looked for
+	seen bool // the record was written, but the lookup failed
 	err  error
 }
 

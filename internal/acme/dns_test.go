@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// overDNS are the settings for a name server.
+// overDNS returns settings for a test name server.
 func overDNS(n *acmetest.NameServer) *DNS {
 	return &DNS{
 		Provider:  RFC2136,
@@ -23,8 +23,8 @@ func overDNS(n *acmetest.NameServer) *DNS {
 	}
 }
 
-// TestDNS: a certificate is got with a record that a real name server takes, also one for all names below a
-// domain, and no port of ours is asked (DL-01).
+// TestDNS checks that a certificate, also a wildcard, is issued through a record on a real name
+// server, without a request to our ports (DL-01).
 func TestDNS(t *testing.T) {
 	t.Parallel()
 	names := acmetest.StartNames(t, "dns.example.com", "_acme-challenge.cname IN CNAME challenges")
@@ -56,7 +56,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestDNSFailures: what cannot be written, and what the authority does not see, is told in one line (DL-01).
+// TestDNSFailures checks that DNS failures are logged with advice in one line (DL-01).
 func TestDNSFailures(t *testing.T) {
 	t.Parallel()
 	names := acmetest.StartNames(t, "dns.example.com")
@@ -91,7 +91,7 @@ func TestDNSFailures(t *testing.T) {
 	}
 }
 
-// TestDNSCheck: what cannot work is told by the names of the configuration.
+// TestDNSCheck checks that errors name the configuration key.
 func TestDNSCheck(t *testing.T) {
 	good := DNS{Provider: RFC2136, Server: "ns1.example.com:53", KeyName: "authd", Secret: "c2VjcmV0"}
 	for _, c := range []struct {
@@ -125,8 +125,8 @@ func TestDNSCheck(t *testing.T) {
 	}
 }
 
-// TestOneThatCannotTry: a replica that does not reach the authority keeps no other from trying, and serves what
-// the other got (DL-01).
+// TestOneThatCannotTry checks that a replica without a connection to the authority does not block
+// the others, and serves the certificate that another obtains (DL-01).
 func TestOneThatCannotTry(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t))})
@@ -142,7 +142,7 @@ func TestOneThatCannotTry(t *testing.T) {
 	h.until(h.authority.Issued(t), "DL-01: the one that was cut off", whichever)
 }
 
-// TestTurns: a lock that pauses is another's, until that one gives it back.
+// TestTurns checks that another replica can take a paused lock, and keeps it until it unlocks.
 func TestTurns(t *testing.T) {
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t))})
 	one, other := h.replica("one").files, h.replica("other").files

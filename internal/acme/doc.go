@@ -1,15 +1,15 @@
-// Package acme gets the certificate of the server by itself (RFC 8555), and keeps it fresh: certmagic
-// does the work, the store keeps what is got, sealed, so that one replica obtains for all, and each of
-// them can answer the challenges of another.
+// Package acme obtains and renews the server's certificates (RFC 8555) with certmagic. The store
+// keeps them encrypted. One replica obtains a certificate for all, and each replica can answer the
+// challenges of the others.
 //
-//	manager.go  a manager of certificates, and its two answers: to handshakes, and to requests over http
-//	dns.go      challenges over DNS
-//	watch.go    how long certificates are good, and what other replicas got
-//	files.go    what certmagic keeps, in the store
-//	locks.go    that one replica at a time does what need not be done twice
-//	kept.go     the certificate that the store has
-//	reseal.go   the same under another master key
-//	explain.go  what the operator is told when it fails
-//	log.go      what certmagic logs, in the log of the server
-//	bounds.go   what others may send, and how long they may take
+//	manager.go  the certificate manager, TLS handshakes and HTTP requests
+//	dns.go      DNS challenges
+//	watch.go    certificate lifetimes, and certificates from other replicas
+//	files.go    certmagic's files in the store
+//	locks.go    locks between replicas
+//	kept.go     the stored certificate of a domain
+//	reseal.go   encryption with a new master key
+//	explain.go  advice for administrators after a failure
+//	log.go      certmagic's log in the server's log
+//	bounds.go   limits for responses and DNS providers
 package acme

@@ -13,7 +13,7 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 )
 
-// explain says what the operator can do about an error of an order (RFC 8555 §6.7).
+// explain returns how an administrator can fix the error of an order (RFC 8555 §6.7).
 func explain(err error, domain string, c Config) string {
 	var p acme.Problem
 	if !errors.As(err, &p) {
@@ -44,7 +44,7 @@ func explain(err error, domain string, c Config) string {
 	case "serverInternal":
 		return explainFault
 	}
-	switch { // of a type that says nothing to us
+	switch { // the type is unknown
 	case p.Status == http.StatusTooManyRequests:
 		return explainLimit
 	case p.Status >= http.StatusInternalServerError:
@@ -58,10 +58,10 @@ const (
 	explainFault = "the authority has a fault of its own: it is tried again by itself"
 )
 
-// problems begin the types of the authority's errors.
+// problems is the prefix of ACME error types (RFC 8555 §6.7).
 const problems = "urn:ietf:params:acme:error:"
 
-// explainOwn is explain for an error that no authority has sent.
+// explainOwn explains an error that the authority did not send.
 func explainOwn(err error, c Config) string {
 	var record *dnsError
 	var dns *net.DNSError
@@ -80,7 +80,7 @@ func explainOwn(err error, c Config) string {
 	return "it is tried again by itself"
 }
 
-// explainRecord says why the authority may not see the record.
+// explainRecord explains why the authority may not find the record.
 func explainRecord(domain string, d *DNS) string {
 	at := "_acme-challenge." + strings.TrimPrefix(domain, "*.")
 	if d.Name != "" {
@@ -91,7 +91,7 @@ func explainRecord(domain string, d *DNS) string {
 		": it has to be in the zone that tls.acme.dns writes to"
 }
 
-// explainWriting says why a record may not get to where it is looked for.
+// explainWriting explains why a record could not be written or was not published.
 func explainWriting(e *dnsError, d *DNS) string {
 	switch {
 	case e.seen:
@@ -110,10 +110,10 @@ func isNetwork(err error) bool {
 	return errors.As(err, &e)
 }
 
-// maxReason bounds what others' words take in the log, in bytes.
+// maxReason limits the text of others in the log, in bytes.
 const maxReason = 300
 
-// reason is an error in one line, without characters that change how a log is shown.
+// reason returns an error's text for the log: one printable line of limited length.
 func reason(err error) string {
 	if err == nil {
 		return ""

@@ -14,19 +14,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Store is what is needed of the store.
+// Store contains the verbs of the store that this package needs.
 type Store interface {
 	storage.CertificateFiles
 	storage.Leases
 }
 
-// sealPurpose binds what is sealed to what it is for; the path of the file binds it to its place.
+// sealPurpose binds encrypted data to this use. The path of the file binds it to the file.
 const sealPurpose = "certificate file"
 
-// maxFiles bounds a list. A server has one account and a few certificates, of three files each.
+// maxFiles limits a list. A server has one account and a few certificates of three files each.
 const maxFiles = 1000
 
-// files are the files of certmagic, in the store.
+// files implements certmagic's storage with the store.
 type files struct {
 	store  Store
 	ring   *secrets.Ring
@@ -62,7 +62,7 @@ func (f *files) Load(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// missing turns the store's error into the one that certmagic knows.
+// missing turns storage.ErrNotFound into fs.ErrNotExist, which certmagic expects.
 func missing(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("acme: %w", fs.ErrNotExist)

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Kept is the certificate that the store has for a domain from the authority of a directory.
-// storage.ErrNotFound, wrapped, when there is none.
+// Kept returns the stored certificate of a domain from the authority of directory. If there is
+// none, the error wraps storage.ErrNotFound.
 func Kept(
 	ctx context.Context, store storage.CertificateFiles, ring *secrets.Ring, directory, domain string,
 ) (*x509.Certificate, error) {

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// A lock is a lease of the store, prolonged until it is given back: a replica that was killed
-// has it for no longer than leaseFor.
+// A lock is a lease in the store, renewed every leaseAgain until it is unlocked. When a replica
+// crashes, its locks expire after at most leaseFor.
 const (
 	leaseFor   = time.Minute
 	leaseAgain = leaseFor / 3
 	leaseRetry = time.Second
 )
 
-// errTurn: another replica took the lock while this one paused, and tries.
+// errTurn means that another replica took the lock while this one paused.
 var errTurn = errors.New("acme: another replica tries")
 
-// locks are those that this process has.
+// locks holds the locks of this process.
 type locks struct {
-	holder string // names this process
+	holder string // identifies this process
 
 	mu   sync.Mutex // guards ends
 	ends map[string]func()
 }
 
-// stop ends that the lease of a lock is prolonged. The caller has the mutex.
+// stop ends the renewal of a lock's lease. The caller holds the mutex.
 func (l *locks) stop(name string) error {
 	end := l.ends[name]
 	if end == nil {
@@ -53,8 +53,8 @@ func (f *files) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock implements certmagic.TryLocker. Two goroutines of one process have a lock one after the
-// other, as two processes do.
+// TryLock implements certmagic.TryLocker. A lock also excludes the other goroutines of this
+// process.
 func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
 	l := &f.locked
 	l.mu.Lock()
@@ -65,7 +65,7 @@ func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
 	return f.take(ctx, name)
 }
 
-// take takes the lease of a lock, and prolongs it. f.locked.mu is held.
+// take acquires the lease of a lock and starts to renew it. The caller holds f.locked.mu.
 func (f *files) take(ctx context.Context, name string) (bool, error) {
 	held, err := f.lease(ctx, name, leaseFor)
 	if err != nil || !held {
@@ -80,8 +80,8 @@ func (f *files) take(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// prolong keeps a lock. When the store cannot be asked, the lease runs out: what was begun under it is
-// then done twice at most, which costs a certificate too many.
+// prolong renews a lease until ctx ends. If the store is unavailable, the lease expires, and
+// another replica may repeat the work: at worst, one certificate too many is issued.
 func (f *files) prolong(ctx context.Context, name string) {
 	tick := time.NewTicker(leaseAgain)
 	defer tick.Stop()
@@ -95,8 +95,8 @@ func (f *files) prolong(ctx context.Context, name string) {
 	}
 }
 
-// pause gives the lease of the lock for a domain to other replicas until this one tries again: certmagic has
-// a lock for all its attempts, between which hours go by, and where this replica reaches nothing another may.
+// pause releases the lease for a domain until this replica tries again. certmagic keeps its lock
+// over all attempts, with hours between them; another replica may succeed sooner.
 func (f *files) pause(ctx context.Context, domain string) {
 	l := &f.locked
 	l.mu.Lock()
@@ -104,13 +104,13 @@ func (f *files) pause(ctx context.Context, domain string) {
 	for name, end := range l.ends {
 		if strings.HasSuffix(name, "_"+domain) {
 			end()
-			_, _ = f.lease(ctx, name, 0) // else it runs out
+			_, _ = f.lease(ctx, name, 0) // on failure it expires
 		}
 	}
 }
 
-// RenewLockLease implements certmagic.LockLeaseRenewer, which is called before each attempt. It fails while another
-// replica has the lock.
+// RenewLockLease implements certmagic.LockLeaseRenewer. certmagic calls it before each attempt. It
+// returns errTurn while another replica holds the lock.
 func (f *files) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	f.locked.mu.Lock()
 	defer f.locked.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *files) Unlock(ctx context.Context, name string) error {
 	return err
 }
 
-// lease takes a lock, prolongs it, or with no time gives it back.
+// lease acquires or renews a lock for the given time; 0 releases it.
 func (f *files) lease(ctx context.Context, name string, length time.Duration) (bool, error) {
 	now := f.now()
 	return f.store.Lease(ctx, "acme:"+name, f.locked.holder, now, now.Add(length))

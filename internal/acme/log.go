@@ -8,11 +8,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog returns what certmagic logs to. What it tells for its own authors is left out, and what it
-// calls information is for those who look for a fault: the manager says the rest in our words.
+// newLog returns a logger for certmagic. It drops debug entries and writes all others at debug
+// level, because the manager logs the important events itself.
 func newLog(to *slog.Logger) *zap.Logger { return zap.New(core{to}) }
 
-// core writes entries of zap with slog.
+// core writes zap entries to slog.
 type core struct{ to *slog.Logger }
 
 // Enabled implements zapcore.Core.
@@ -42,7 +42,7 @@ func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 // Sync implements zapcore.Core.
 func (core) Sync() error { return nil }
 
-// attributes are the fields that say something of the certificate.
+// attributes returns the fields that describe a certificate or an attempt.
 func attributes(fields []zapcore.Field) (out []any) {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

@@ -20,35 +20,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// LetsEncrypt is the directory of the certificate authority that is asked by default.
+// LetsEncrypt is the directory URL of the default certificate authority.
 const LetsEncrypt = certmagic.LetsEncryptProductionCA
 
-// Protocol is what handshakes speak that answer a challenge (RFC 8737).
+// Protocol is the ALPN protocol of handshakes that answer a challenge (RFC 8737).
 const Protocol = acmez.ACMETLS1Protocol
 
-// Config says which certificates are got, and where.
+// Config configures a Manager.
 type Config struct {
 	Domains   []string
-	Directory string         // of the certificate authority (RFC 8555 §7.1.1), an https URL
-	Email     string         // that the authority writes to; optional
-	Roots     *x509.CertPool // that the directory's own certificate is checked with; nil: those of the system
-	// HTTPPort and TLSPort are those of the listeners here to which the ports 80 and 443 of the domains
-	// lead. Without an HTTPPort no challenge is answered over http.
+	Directory string         // directory URL of the authority (RFC 8555 §7.1.1), https
+	Email     string         // contact address for the authority; optional
+	Roots     *x509.CertPool // trusted roots for Directory; nil: the system's
+	// HTTPPort and TLSPort are the local ports that receive the traffic of the domains' ports 80
+	// and 443. Without HTTPPort, HTTP challenges are disabled.
 	HTTPPort, TLSPort int
-	// DNS answers the challenges in place of the listeners, and only then may a domain begin with "*.". Optional.
+	// DNS, if set, answers all challenges over DNS. Wildcard domains ("*.") require it.
 	DNS    *DNS
 	Store  Store
 	Ring   *secrets.Ring
-	Holder string // names this process to the others of the store
+	Holder string // identifies this process among all replicas
 	Now    func() time.Time
 	Log    *slog.Logger
-	// RenewCheck is how often it is looked whether a certificate is to be renewed. Default: 10 minutes.
+	// RenewCheck is the interval between checks for certificates to renew. Default: 10 minutes.
 	RenewCheck time.Duration
-	// Measure is told every quarter of a minute how it stands with each domain. Optional.
+	// Measure, if set, is called with the state of each domain every 15 seconds, or every
+	// RenewCheck if that is shorter.
 	Measure func(State)
 }
 
-// Manager has the certificates of the domains, renewed when a third of their time is left.
+// Manager obtains the certificates of the domains, and renews each when a third of its lifetime is
+// left.
 type Manager struct {
 	c      Config
 	files  *files
@@ -57,10 +59,10 @@ type Manager struct {
 	issuer *certmagic.ACMEIssuer
 
 	mu     sync.Mutex        // guards failed
-	failed map[string]string // domains whose last attempt failed here, with what to do
+	failed map[string]string // advice for each domain whose last attempt failed here
 }
 
-// New returns a manager. It asks nobody until Run.
+// New returns a manager. It sends no request before Run.
 func New(c Config) *Manager {
 	m := &Manager{c: c, failed: make(map[string]string)}
 	m.files = &files{store: c.Store, ring: c.Ring, now: c.Now, locked: locks{holder: c.Holder}}
@@ -72,10 +74,10 @@ func New(c Config) *Manager {
 	})
 	m.magic = certmagic.New(m.cache, certmagic.Config{
 		Storage: m.files,
-		OCSP:    certmagic.OCSPConfig{DisableStapling: true}, // authorities have ended it
+		OCSP:    certmagic.OCSPConfig{DisableStapling: true}, // authorities no longer offer OCSP
 		OnEvent: m.event,
 		Logger:  log,
-		// A handshake without a name is one of a probe, or of a client that knows an address alone.
+		// Probes, and clients that only know an address, send no server name.
 		DefaultServerName: c.Domains[0],
 	})
 	options := certmagic.ACMEIssuer{
@@ -92,8 +94,8 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Run gets what the store does not have, and renews it, until ctx ends (DL-01). The listeners have to be open:
-// the authority comes to them.
+// Run obtains the missing certificates and renews them until ctx ends (DL-01). The listeners must
+// be open, because the authority connects to them.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.cache.Stop()
 	if err := m.magic.ManageAsync(ctx, m.c.Domains); err != nil {
@@ -103,8 +105,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// Certificate answers a handshake. It has no certificate for a name that is none of the domains, or until
-// there is one; nor is one got because somebody asks.
+// Certificate returns the certificate for a handshake. It returns an error for an unknown domain,
+// or before the first certificate exists. A handshake never causes an order.
 func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := m.magic.GetCertificate(hello)
 	if err != nil {
@@ -113,8 +115,8 @@ func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return cert, nil
 }
 
-// HTTP answers challenges, and sends what else comes over http to the same address over https. What
-// is not GET or HEAD is refused: what it had to say has been said in clear.
+// HTTP answers HTTP challenges and redirects all other requests for the domains to https. It
+// rejects methods other than GET and HEAD, because their content was already sent unencrypted.
 func (m *Manager) HTTP() http.Handler {
 	return m.issuer.HTTPChallengeHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -133,13 +135,13 @@ func (m *Manager) HTTP() http.Handler {
 	}))
 }
 
-// Covers reports whether one of the domains is the host, or stands for it with a "*" (RFC 9525 §6.3).
+// Covers reports whether the domains contain host, or a wildcard for it (RFC 9525 §6.3).
 func Covers(domains []string, host string) bool {
 	_, above, _ := strings.Cut(host, ".")
 	return slices.Contains(domains, host) || above != "" && slices.Contains(domains, "*."+above)
 }
 
-// event tells the operator how it went.
+// event logs and records the result of an attempt.
 func (m *Manager) event(ctx context.Context, name string, data map[string]any) error {
 	domain, _ := data["identifier"].(string)
 	switch name {
@@ -152,11 +154,11 @@ func (m *Manager) event(ctx context.Context, name string, data map[string]any) e
 		m.c.Log.Info(what, "domain", domain)
 	case "cert_failed":
 		err, _ := data["error"].(error)
-		if !errors.As(err, new(acme.Problem)) { // what the authority refuses here, it refuses to all
+		if !errors.As(err, new(acme.Problem)) { // the authority would refuse other replicas too
 			m.files.pause(context.WithoutCancel(ctx), domain)
 		}
 		if ctx.Err() != nil {
-			break // the server stops
+			break // the server is stopping
 		}
 		advice := explain(err, domain, m.c)
 		m.note(domain, advice)

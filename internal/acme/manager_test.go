@@ -28,10 +28,10 @@ import (
 
 const domain = "auth.example.com"
 
-// houses gives each a name of its own: certmagic keeps the challenges of a process by names.
+// houses numbers the domains: certmagic keeps the challenges of a process by domain.
 var houses atomic.Int64
 
-// log is read while it is written.
+// log is a buffer that can be read while others write.
 type log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -55,7 +55,7 @@ func (l *log) until(t *testing.T, want string) {
 	})
 }
 
-// house is the replicas of one store, and the authority that they ask.
+// house holds one store, its replicas and their certificate authority.
 type house struct {
 	t         *testing.T
 	store     Store
@@ -103,7 +103,7 @@ func (h *house) run(m *Manager) {
 	})
 }
 
-// serve has a manager answer at the ports to which the names lead.
+// serve listens with a manager on the ports that the authority connects to.
 func (h *house) serve(m *Manager) {
 	if h.c.HTTPPort != 0 {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port(h.c.HTTPPort)))
@@ -127,7 +127,7 @@ func (h *house) serve(m *Manager) {
 	h.t.Cleanup(func() { server.Close() })
 }
 
-// shown is the certificate of a handshake that the root of the authority vouches for.
+// shown returns the certificate of a handshake, verified with the authority's root.
 func (h *house) shown(roots *x509.CertPool) (*x509.Certificate, error) {
 	c, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", port(h.c.TLSPort)), &tls.Config{
 		RootCAs: roots, ServerName: h.domain,
@@ -156,8 +156,8 @@ func port(n int) string { return strconv.Itoa(n) }
 
 func whichever(*x509.Certificate) bool { return true }
 
-// TestOneObtains: one replica obtains, and all of them serve it (DL-01). That one answers the challenge of
-// another is for processes of their own to show, in test/e2e.
+// TestOneObtains checks that one replica obtains the certificate and all serve it (DL-01). test/e2e
+// checks with separate processes that a replica answers the challenges of another.
 func TestOneObtains(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -193,7 +193,7 @@ func TestOneObtains(t *testing.T) {
 	}
 }
 
-// TestRenewalUnderLoad: a certificate is renewed while handshakes go on, and none of them fails (DL-01).
+// TestRenewalUnderLoad checks that no handshake fails during a renewal (DL-01).
 func TestRenewalUnderLoad(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t)), Validity: 30 * time.Second})
@@ -211,7 +211,7 @@ func TestRenewalUnderLoad(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(5 * time.Millisecond): // leaves the processor to the renewal
+				case <-time.After(5 * time.Millisecond): // leaves processor time for the renewal
 				}
 				if _, err := h.shown(roots); err != nil {
 					failed.Add(1)
@@ -230,7 +230,7 @@ func TestRenewalUnderLoad(t *testing.T) {
 	h.log.until(t, "renewed the certificate")
 }
 
-// TestFailures: the operator is told what to do (DL-01).
+// TestFailures checks that the log tells the administrator how to fix a failure (DL-01).
 func TestFailures(t *testing.T) {
 	t.Run("DL-01: a name without an address", func(t *testing.T) {
 		t.Parallel()
@@ -266,7 +266,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestHTTP: what comes over http goes to https, and no further than to our own names.
+// TestHTTP checks that requests over http are redirected to https, and only to our own domains.
 func TestHTTP(t *testing.T) {
 	m := New(Config{Domains: []string{domain}, HTTPPort: 80, Log: slog.New(slog.DiscardHandler)})
 	defer m.cache.Stop()
@@ -291,7 +291,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestFiles: files are as certmagic expects them, and sealed.
+// TestFiles checks that files follow certmagic's contract and are encrypted.
 func TestFiles(t *testing.T) {
 	store := installation.Store(t)
 	old, young := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("y"), 32)

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Reseal seals the files under the primary master key, and returns how many were not. A file that
-// changes meanwhile was sealed by a server that knows the key.
+// Reseal encrypts the files with the primary master key, and returns how many had another key. If a
+// file changes meanwhile, a server that knows the primary key encrypted it.
 func Reseal(ctx context.Context, store storage.CertificateFiles, ring *secrets.Ring) (n int, err error) {
 	all, err := store.CertificateFilesBelow(ctx, "", maxFiles)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// lying is an authority that answers new accounts as a test wants.
+// lying starts an authority that answers account requests with the given handler.
 func lying(t *testing.T, account http.HandlerFunc) (directory string, roots *x509.CertPool) {
 	t.Helper()
 	var server *httptest.Server
@@ -43,8 +43,8 @@ func lying(t *testing.T, account http.HandlerFunc) (directory string, roots *x50
 	return server.URL + "/dir", roots
 }
 
-// TestAuthorityInTrouble: what an authority answers that is no certificate is told in one line, and takes neither
-// memory nor time without end (DL-01).
+// TestAuthorityInTrouble checks that an invalid response from an authority is logged in one line,
+// and that memory and time stay bounded (DL-01).
 func TestAuthorityInTrouble(t *testing.T) {
 	problem := func(status int, kind string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -56,7 +56,7 @@ func TestAuthorityInTrouble(t *testing.T) {
 	}
 	other := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Content-Type"] = nil // net/http would make one up
+			w.Header()["Content-Type"] = nil // else net/http would add one
 			if kind != "" {
 				w.Header().Set("Content-Type", kind)
 			}
@@ -113,7 +113,7 @@ func TestAuthorityInTrouble(t *testing.T) {
 	}
 }
 
-// TestBodies: an answer is read to its bound and no further.
+// TestBodies checks that a response is read up to the limit and no further.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {
 		size int
@@ -135,7 +135,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// panics is a client of DNS with a fault.
+// panics is a DNS client that panics.
 type panics struct{ certmagic.DNSProvider }
 
 func (panics) AppendRecords(context.Context, string, []libdns.Record) ([]libdns.Record, error) {
@@ -158,7 +158,8 @@ func TestFaultOfAProvider(t *testing.T) {
 	}
 }
 
-// TestEndIsTold: a certificate that is not renewed is served on, measured, and warned of (DL-01).
+// TestEndIsTold checks that a certificate that is not renewed is still served, measured, and warned
+// about (DL-01).
 func TestEndIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t)), Validity: time.Hour})
@@ -184,7 +185,7 @@ func TestEndIsTold(t *testing.T) {
 	if err != nil || !leaf.Equal(served) {
 		t.Errorf("the certificate of the store: %v", err)
 	}
-	// For another replica, whose clock is ahead, it is about to end.
+	// The clock of a second replica is ahead, so the certificate is about to expire.
 	h.c.Now = func() time.Time { return served.NotAfter.Add(-time.Minute) }
 	h.run(h.replica("second"))
 	h.log.until(t, "the certificate ends soon, and is not renewed; see in this log")
@@ -193,7 +194,7 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
-// TestEnds: what is soon depends on for how long a certificate is good.
+// TestEnds checks that the warning period depends on the certificate's lifetime.
 func TestEnds(t *testing.T) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour

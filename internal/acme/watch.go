@@ -14,21 +14,21 @@ const (
 	warnEvery  = 12 * time.Hour
 )
 
-// State is how it stands with the certificate of a domain.
+// State describes the certificate of a domain.
 type State struct {
 	Domain              string
-	NotBefore, NotAfter time.Time // zero: there is none
-	Failed              bool      // the last attempt to get one here did
+	NotBefore, NotAfter time.Time // zero without a certificate
+	Failed              bool      // the last attempt here failed, or a warning was just logged
 }
 
-// Ends reports whether a certificate ends soon: within two weeks, and within a quarter of its time. Renewal
-// begins at a third.
+// Ends reports whether a certificate expires soon: less than two weeks and less than a quarter of
+// its lifetime are left. Renewal starts earlier, at a third.
 func Ends(notBefore, notAfter, now time.Time) bool {
 	left := notAfter.Sub(now)
 	return left < 14*24*time.Hour && left < notAfter.Sub(notBefore)/4
 }
 
-// watch serves what other replicas got, measures, and warns, until ctx ends.
+// watch loads certificates from other replicas, and reports and warns, until ctx ends.
 func (m *Manager) watch(ctx context.Context) {
 	every := watchEvery
 	if m.c.RenewCheck != 0 {
@@ -49,8 +49,8 @@ func (m *Manager) watch(ctx context.Context) {
 	}
 }
 
-// look looks at a domain. Certmagic would notice what another replica got with its own next attempt, which
-// may be hours away.
+// look checks one domain. It loads a certificate that another replica obtained; certmagic would
+// only do so at its own next attempt, which may be hours away.
 func (m *Manager) look(ctx context.Context, domain string, warned map[string]time.Time) {
 	leaf := m.served(domain)
 	if leaf == nil {
@@ -81,7 +81,7 @@ func (m *Manager) look(ctx context.Context, domain string, warned map[string]tim
 	}
 }
 
-// served is the certificate that handshakes for a domain get; nil: there is none.
+// served returns the newest certificate for a domain, or nil.
 func (m *Manager) served(domain string) (newest *x509.Certificate) {
 	for _, c := range m.cache.AllMatchingCertificates(domain) {
 		leaf := c.Leaf
@@ -95,15 +95,15 @@ func (m *Manager) served(domain string) (newest *x509.Certificate) {
 	return newest
 }
 
-// identifier is the extension of answers to challenges.
+// identifier is the extension that marks a challenge certificate (RFC 8737 §3).
 var identifier = asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 31}
 
-// isChallenge reports whether a certificate is the answer to a challenge (RFC 8737 §3).
+// isChallenge reports whether a certificate answers a challenge.
 func isChallenge(leaf *x509.Certificate) bool {
 	return slices.ContainsFunc(leaf.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(identifier) })
 }
 
-// note remembers what to do about the last attempt; "" after one that went well.
+// note records the advice for a failed attempt, or success if advice is "".
 func (m *Manager) note(domain, advice string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
