@@ -1,4 +1,4 @@
-// Package bounded remembers things about callers without growing with their number: a [Map] that
-// forgets the entry that has rested longest, and a [Limiter] that never forgets a caller who has to
-// wait. It imports the standard library only, since the package that tool authors link rests on it.
+// Package bounded remembers data about callers in a fixed amount of memory. A [Map] forgets the
+// least recently used entry; a [Limiter] never forgets a caller that must wait. It imports only the
+// standard library, because mcpresource depends on it.
 package bounded

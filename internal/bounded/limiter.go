@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Rate is an allowance: Burst at once, after a rest, and one more after each Every.
+// Rate allows Burst events at once, and one more every Every.
 type Rate struct {
 	Every time.Duration // 0: no limit
-	Burst int           // less than 1 is 1
+	Burst int // below 1 means 1
 }
 
-// PerSecond is the rate of n a second; none or less is one a day.
+// PerSecond returns the rate of n events per second, but at least one per day.
 func PerSecond(n float64, burst int) Rate {
 	return Rate{Every: time.Duration(float64(time.Second) / max(n, slowest)), Burst: burst}
 }
@@ -22,65 +22,65 @@ const (
 	century = 100 * 365 * 24 * time.Hour // keeps all times within an int64
 )
 
-// bounded returns the rate with a burst of at least one that is had back within a century.
+// bounded returns r with a burst of at least 1 and a window of at most a century.
 func (r Rate) bounded() Rate {
 	r.Burst = max(r.Burst, 1)
 	r.Every = min(r.Every, century/time.Duration(r.Burst))
 	return r
 }
 
-// Window is how long an empty bucket takes to be full.
+// Window returns how long an empty bucket takes to fill up.
 func (r Rate) Window() time.Duration {
 	r = r.bounded()
 	return time.Duration(r.Burst) * r.Every
 }
 
-// Draw is what is to be taken from the bucket of a key.
+// Draw is a request for N tokens from the bucket of a key.
 type Draw[K comparable] struct {
 	Key  K
 	Rate Rate
-	N    int // 0 is 1; more than the burst is the burst, since more can never be had
+	N    int // 0 means 1; limited to the burst
 }
 
-// Cost is how long the bucket takes to have back what is taken.
+// Cost returns how long the bucket takes to regain the tokens.
 func (d Draw[K]) Cost() time.Duration {
 	r := d.Rate.bounded()
 	return time.Duration(min(max(d.N, 1), r.Burst)) * r.Every
 }
 
 const (
-	looked = 16  // buckets that are compared when one has to go
-	shared = 256 // buckets that keys share for which there is no place
+	looked = 16  // buckets that evict compares
+	shared = 256 // buckets that keys share when the limiter is full
 )
 
-// Limiter has a token bucket for each key, by the generic cell rate algorithm: a bucket is one
-// number, when it would be full again. It is safe for concurrent use.
+// Limiter holds a token bucket for each key, using the generic cell rate algorithm: it stores only
+// when a bucket is full again. It is safe for concurrent use.
 //
-// It has place for a number of keys, and no flood of keys makes it forget one that has to wait. When
-// there is no place, buckets go that are full again, which loses nothing, or else, of a few, the one
-// that lacks least and is not empty. When all are empty, new keys share a fixed number of buckets.
+// It holds up to a fixed number of keys, and new keys never make it forget one that must wait. When
+// it is full, it drops full buckets, which loses no information. Otherwise it drops, among a few,
+// the fullest bucket with a token left. If all are empty, new keys share a fixed number of buckets.
 type Limiter[K comparable] struct {
 	size  int
 	now   func() time.Time
-	begun time.Time // times are counted from here
+	begun time.Time // times are relative to it
 	seed  maphash.Seed
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	buckets map[K]bucket
-	spill   [shared]bucket // of keys without a place
-	spilled time.Duration  // when all in spill are full again
+	spill   [shared]bucket // for keys without their own bucket
+	spilled time.Duration  // when all buckets in spill are full again
 }
 
-// bucket knows when it is full again, and since when it is not empty.
+// bucket holds when it is full, and when it has a token again.
 type bucket struct{ full, open time.Duration }
 
-// NewLimiter returns a limiter with place for size keys.
+// NewLimiter returns a limiter for up to size keys.
 func NewLimiter[K comparable](size int, now func() time.Time) *Limiter[K] {
 	return &Limiter[K]{size: size, now: now, begun: now(), seed: maphash.MakeSeed(), buckets: map[K]bucket{}}
 }
 
-// Take takes what all draws ask for, or nothing and returns how long to wait. The keys of the draws
-// differ.
+// Take takes the tokens of all draws and returns 0, or takes none and returns the time to wait. The
+// keys of the draws must differ.
 func (l *Limiter[K]) Take(draws ...Draw[K]) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,15 +99,15 @@ func (l *Limiter[K]) Take(draws ...Draw[K]) (wait time.Duration) {
 	return 0
 }
 
-// Len returns for how many keys there is a bucket.
+// Len returns the number of buckets.
 func (l *Limiter[K]) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.buckets)
 }
 
-// lacks returns how long the bucket of a draw takes to be full, which is no more than its window: a
-// clock that was set back makes no caller wait longer.
+// lacks returns the time until the bucket of d is full. It is at most the window, so a clock that
+// was set back makes no caller wait longer.
 func (l *Limiter[K]) lacks(d Draw[K], now time.Duration) time.Duration {
 	b, ok := l.buckets[d.Key]
 	if !ok && now < l.spilled {
@@ -124,11 +124,11 @@ func (l *Limiter[K]) charge(d Draw[K], now time.Duration) {
 		return
 	}
 	p := &l.spill[l.place(d.Key)]
-	p.full = max(p.full, full) // whatever the rate of the others in it
+	p.full = max(p.full, full) // keys with other rates may share it
 	l.spilled = max(l.spilled, p.full)
 }
 
-// evict makes room, and returns false when all that it looks at are empty.
+// evict makes room for a bucket. It returns false if all buckets that it compared are empty.
 func (l *Limiter[K]) evict(now time.Duration) bool {
 	var least K
 	var full time.Duration
@@ -151,5 +151,5 @@ func (l *Limiter[K]) evict(now time.Duration) bool {
 	return dropped || found
 }
 
-// place is the shared bucket of a key. It is secret which keys share one.
+// place returns the index of a key's shared bucket. The seed keeps secret which keys share one.
 func (l *Limiter[K]) place(key K) uint64 { return maphash.Comparable(l.seed, key) % shared }

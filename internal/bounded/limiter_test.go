@@ -65,8 +65,8 @@ func TestLimiterExtremes(t *testing.T) {
 	}
 }
 
-// TestLimiterFlood: RS-51 RS-196. Keys that come once do not push out one that has to wait, nor one
-// that lacks more than they do, and the memory is bounded.
+// TestLimiterFlood checks that keys used once displace neither a key that must wait nor one with
+// fewer tokens, and that memory is bounded (RS-51, RS-196).
 func TestLimiterFlood(t *testing.T) {
 	c := newClock()
 	l := NewLimiter[string](100, c.now)
@@ -91,8 +91,8 @@ func TestLimiterFlood(t *testing.T) {
 	}
 }
 
-// TestLimiterFullOfThrottled: when all places are taken by keys that have to wait, none of them is
-// forgotten, new keys are counted together, and are counted by themselves as soon as there is room.
+// TestLimiterFullOfThrottled checks that a limiter full of keys that must wait forgets none of
+// them. New keys share buckets, and get their own as soon as there is room.
 func TestLimiterFullOfThrottled(t *testing.T) {
 	c := newClock()
 	l := NewLimiter[int](50, c.now)
@@ -119,7 +119,7 @@ func TestLimiterFullOfThrottled(t *testing.T) {
 	}
 }
 
-// TestLimiterConcurrent: of many at once no more than the burst pass.
+// TestLimiterConcurrent checks that concurrent calls take no more than the burst.
 func TestLimiterConcurrent(t *testing.T) {
 	l := NewLimiter[string](10, newClock().now)
 	var passed atomic.Int32

@@ -2,18 +2,18 @@ package bounded
 
 import "time"
 
-// entry is a value in a map, and its place in the line of its owner.
+// entry is a value in a map, linked into the line of its owner.
 type entry[K comparable, V any] struct {
 	key         K
 	value       V
-	used, until time.Time // until: zero for no end
+	used, until time.Time // until: zero if it never expires
 	line        *line[K, V]
 	prev, next  *entry[K, V]
 }
 
 func (e *entry[K, V]) ended(now time.Time) bool { return !e.until.IsZero() && !now.Before(e.until) }
 
-// line holds the entries of one owner, the most recently used one first.
+// line holds the entries of one owner, the most recently used first.
 type line[K comparable, V any] struct {
 	owner       any
 	front, back *entry[K, V]

@@ -5,40 +5,39 @@ import (
 	"time"
 )
 
-// coarse is how exactly Get keeps the order of use: within it, a hit changes nothing, and readers
-// do not wait for each other.
+// coarse is the precision of the order of use. A second Get within it takes only the read lock.
 const coarse = time.Second
 
-// Map holds up to a number of entries, and forgets the least recently used one when there is one
-// more. An entry may have an end, after which it is not found. Where entries have owners, the owner
-// with the most entries loses one, so that no owner pushes out the entries of others by adding many.
-// It is safe for concurrent use, and a hit allocates nothing.
+// Map holds up to a fixed number of entries and forgets the least recently used. An entry can have
+// an expiry time, after which it is not found. If entries have owners, the owner with the most
+// entries loses one, so no owner can displace the entries of others. It is safe for concurrent use,
+// and a hit allocates nothing.
 type Map[K comparable, V any] struct {
 	size  int
 	now   func() time.Time
 	owner func(V) any // nil: all entries are in one line
 
-	mu      sync.RWMutex // guards what follows
+	mu      sync.RWMutex // guards the fields below
 	entries map[K]*entry[K, V]
-	lines   map[any]*line[K, V] // of each owner; none is empty
+	lines   map[any]*line[K, V] // by owner; never empty
 }
 
-// New returns a map of size entries; of none, it remembers nothing.
+// New returns a map of up to size entries. With size 0 it stores nothing.
 func New[K comparable, V any](size int, now func() time.Time) *Map[K, V] {
 	return NewShared[K, V](size, now, nil)
 }
 
-// NewShared returns a map of size entries that belong to owners, which must be comparable. Of
-// owners with equally many, the one whose entry has rested longest loses it. Adding to a full map
-// takes time in proportion to the number of owners.
+// NewShared returns a map of up to size entries that belong to owners. Owners must be comparable.
+// Among owners with equally many entries, the owner of the least recently used entry loses it.
+// Adding to a full map takes time proportional to the number of owners.
 func NewShared[K comparable, V any](size int, now func() time.Time, owner func(V) any) *Map[K, V] {
 	return &Map[K, V]{size: size, now: now, owner: owner, entries: map[K]*entry[K, V]{}, lines: map[any]*line[K, V]{}}
 }
 
-// Get returns the value of a key. It counts as a use, to within a second.
+// Get returns the value of a key. It counts as a use, with a precision of a second.
 func (m *Map[K, V]) Get(key K) (v V, ok bool) { return m.GetAt(key, m.now()) }
 
-// GetAt is Get for a caller who knows what time it is: to read the clock can cost as much as the rest.
+// GetAt is Get for a caller that knows the time: reading the clock can cost as much as the lookup.
 func (m *Map[K, V]) GetAt(key K, now time.Time) (v V, ok bool) {
 	m.mu.RLock()
 	e := m.entries[key]
@@ -54,7 +53,7 @@ func (m *Map[K, V]) GetAt(key K, now time.Time) (v V, ok bool) {
 	return m.use(key, now, nil)
 }
 
-// Use returns the value of a key, and moves its end to until.
+// Use returns the value of a key and sets its expiry time.
 func (m *Map[K, V]) Use(key K, until time.Time) (V, bool) { return m.use(key, m.now(), &until) }
 
 func (m *Map[K, V]) use(key K, now time.Time, until *time.Time) (v V, ok bool) {
@@ -72,7 +71,7 @@ func (m *Map[K, V]) use(key K, now time.Time, until *time.Time) (v V, ok bool) {
 	return e.value, true
 }
 
-// Put sets the value of a key until it ends; the zero time is no end. It counts as a use.
+// Put sets the value of a key and its expiry time; the zero time means never. It counts as a use.
 func (m *Map[K, V]) Put(key K, v V, until time.Time) {
 	now := m.now()
 	m.mu.Lock()
@@ -83,7 +82,7 @@ func (m *Map[K, V]) Put(key K, v V, until time.Time) {
 	m.insert(key, v, now, until)
 }
 
-// Add is Put for a key that has no value; else it changes nothing and returns false.
+// Add is Put for a key without a value. Otherwise it changes nothing and returns false.
 func (m *Map[K, V]) Add(key K, v V, until time.Time) bool {
 	now := m.now()
 	m.mu.Lock()
@@ -104,14 +103,14 @@ func (m *Map[K, V]) Drop(key K) {
 	}
 }
 
-// Len returns the number of entries, among them some that have ended.
+// Len returns the number of entries, including expired ones that are not yet removed.
 func (m *Map[K, V]) Len() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return len(m.entries)
 }
 
-// Count returns how many entries of an owner have been used since then.
+// Count returns how many entries of an owner were used after since.
 func (m *Map[K, V]) Count(owner any, since time.Time) (n int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -125,7 +124,7 @@ func (m *Map[K, V]) Count(owner any, since time.Time) (n int) {
 	return n
 }
 
-// live returns an entry, unless it has ended. The caller holds the lock.
+// live returns an entry, or nil if it expired. The caller holds the lock.
 func (m *Map[K, V]) live(key K, now time.Time) *entry[K, V] {
 	e := m.entries[key]
 	if e != nil && e.ended(now) {
@@ -135,8 +134,8 @@ func (m *Map[K, V]) live(key K, now time.Time) *entry[K, V] {
 	return e
 }
 
-// insert adds an entry for a key that has none. What has ended goes as it becomes the last of its
-// line, so that a rest empties the map, too.
+// insert adds an entry for a key that has none. It first removes expired entries from the end of
+// the owner's line, so the map shrinks after a quiet time.
 func (m *Map[K, V]) insert(key K, v V, now, until time.Time) {
 	e := &entry[K, V]{key: key, value: v, used: now, until: until}
 	if m.size <= 0 || e.ended(now) {
@@ -174,8 +173,8 @@ func (m *Map[K, V]) lineOf(v V) *line[K, V] {
 	return l
 }
 
-// longest returns the line of the owner with the most entries; of several, the one whose last entry
-// has rested longest.
+// longest returns the line with the most entries; among equals, the one whose last entry was used
+// least recently.
 func (m *Map[K, V]) longest() (most *line[K, V]) {
 	for _, l := range m.lines {
 		if most == nil || l.length > most.length || l.length == most.length && l.back.used.Before(most.back.used) {

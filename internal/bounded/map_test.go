@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// clock is one that a test sets.
 type clock struct{ t time.Time }
 
 func newClock() *clock                        { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
@@ -41,7 +40,7 @@ func TestMap(t *testing.T) {
 		t.Errorf("a: got %d %t", v, ok)
 	}
 	m.Put("d", 3, c.in(time.Minute))
-	holds("acd") // b has rested longest
+	holds("acd") // b is the least recently used
 	if m.Add("c", 9, time.Time{}) {
 		t.Error("c was added twice")
 	}
@@ -101,7 +100,7 @@ func TestMapEnds(t *testing.T) {
 	}
 }
 
-// TestMapOwners: an owner who adds many entries loses their own.
+// TestMapOwners checks that an owner who adds many entries loses only their own.
 func TestMapOwners(t *testing.T) {
 	c := newClock()
 	m := NewShared[string, string](3, c.now, func(v string) any { return v })
@@ -134,7 +133,7 @@ func TestMapOwners(t *testing.T) {
 	}
 }
 
-// TestMapConcurrent: of many that add the same key, one does.
+// TestMapConcurrent checks that only one of many concurrent calls adds a key.
 func TestMapConcurrent(t *testing.T) {
 	m := New[int, int](100, time.Now)
 	var first atomic.Int32
@@ -182,7 +181,7 @@ func benchmarkMap(b *testing.B, of func(m *Map[string, int], i int)) {
 	})
 }
 
-// keys are as long as access tokens are.
+// keys are as long as access tokens.
 var keys = func() (out []string) {
 	for i := range 40_000 {
 		out = append(out, fmt.Sprintf("%0800d", i))
