@@ -8,12 +8,12 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// provider gives a tracer to packages of ours alone. Libraries begin spans where they find one in the
-// context, as fosite does, and put texts of errors into them, in which is what clients sent.
+// provider returns a working tracer only for our scopes. Libraries such as fosite also start spans
+// when the context has one, and record error texts with data from clients.
 type provider struct {
 	embedded.TracerProvider
 	real trace.TracerProvider
-	ours []string // scopes
+	ours []string // instrumentation scopes
 }
 
 // Tracer implements trace.TracerProvider.
@@ -39,7 +39,7 @@ func (t tracer) Start(ctx context.Context, name string, o ...trace.SpanStartOpti
 	return trace.ContextWithSpan(ctx, s), s
 }
 
-// begun is a span by which others find the provider again.
+// begun is a span that leads its children to our provider.
 type begun struct {
 	trace.Span
 	provider *provider
@@ -48,7 +48,7 @@ type begun struct {
 // TracerProvider implements trace.Span.
 func (b begun) TracerProvider() trace.TracerProvider { return b.provider }
 
-// quiet begins nothing, and leaves the span of ours in the context.
+// quiet starts no span and leaves ours in the context.
 type quiet struct{ embedded.Tracer }
 
 // Start implements trace.Tracer.

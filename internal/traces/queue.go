@@ -11,8 +11,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// queue is that of the SDK with its own count, since that one says of no span what became of it:
-// spans for which there is no room are counted here, and what the collector took in outlet.
+// queue limits and counts waiting spans before the SDK's queue, which drops spans without a count.
+// outlet counts sent and failed spans.
 type queue struct {
 	sdk.SpanProcessor
 	out *outlet
@@ -24,7 +24,7 @@ func newQueue(out *outlet) *queue {
 	}
 }
 
-// OnEnd implements sdk.SpanProcessor. A request never waits for the collector.
+// OnEnd implements sdk.SpanProcessor. It drops a span rather than wait for the collector.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
@@ -37,22 +37,22 @@ func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(s)
 }
 
-// outlet is an exporter that keeps its errors from the SDK, which would print them.
+// outlet exports spans, and hides errors from the SDK, which would print them.
 type outlet struct {
 	sdk.SpanExporter
 	told    func(result string, spans int)
 	log     *slog.Logger
 	now     func() time.Time
-	waiting atomic.Int64 // in the queue, and on their way
+	waiting atomic.Int64 // spans in the queue or being sent
 
 	mu      sync.Mutex
-	silence time.Time // until when no further error is logged
+	silence time.Time // no errors are logged before
 }
 
-// complainEvery bounds the lines of the log while the collector is away.
+// The limits for logged errors.
 const (
-	complainEvery = time.Minute
-	maxError      = 300 // bytes
+	complainEvery = time.Minute // at most one log line per minute
+	maxError      = 300         // bytes
 )
 
 // ExportSpans implements sdk.SpanExporter.
@@ -79,6 +79,6 @@ func (o *outlet) complain(err error) {
 	if quiet {
 		return
 	}
-	text := err.Error() // with what the collector has answered
+	text := err.Error() // contains the collector's response
 	o.log.Warn("spans are not sent", "error", strings.ToValidUTF8(text[:min(len(text), maxError)], ""))
 }

@@ -15,20 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// sampler chooses a part of the traces by a digest of their ids under a key of ours, so that a trace is sent
-// whole, by all servers. Any client of the internet can say that it wants its trace kept, or not, and choose
-// its id: the flag decides nothing, the digest cannot be foreseen, and of an id that very many requests name,
-// each is chosen apart.
+// sampler selects traces by a keyed digest of their IDs, so all servers select the same traces.
+// Callers choose the sampled flag and the trace ID: sampler ignores the flag, and the digest is
+// unpredictable. If very many requests repeat a trace ID, each is selected at random.
 type sampler struct {
 	part  float64
 	key   []byte
 	named *bounded.Limiter[trace.TraceID]
 }
 
-// perTrace is how many spans of other servers a trace may have here before it counts as one that somebody
-// repeats, and maxTraces how many traces are counted.
+// perTrace limits the requests with the same trace ID that are selected by digest.
 var perTrace = bounded.PerSecond(1, 100)
 
+// maxTraces limits the trace IDs that are counted.
 const maxTraces = 10_000
 
 func newSampler(part float64, key []byte) sdk.Sampler {
@@ -56,7 +55,7 @@ func (s *sampler) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 	return out
 }
 
-// place is where a trace is among all of them, from 0 to 1.
+// place maps a trace ID to a number from 0 to 1.
 func (s *sampler) place(id trace.TraceID) float64 {
 	mac := hmac.New(sha256.New, s.key)
 	mac.Write(id[:])

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 )
 
-// Handler returns next with a span for each request, but those that ask for our health. The span is
-// part of the trace of the caller, if the request names one.
+// Handler returns next with a span for each request except health checks. The span continues the
+// caller's trace, if the request has one.
 func (t *Traces) Handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -40,13 +40,14 @@ func (t *Traces) Handler(next http.Handler) http.Handler {
 		defer func() { conclude(s, method, r.Pattern, a.Status) }()
 		next.ServeHTTP(a, r)
 		if a.Status == 0 {
-			a.Status = http.StatusOK // what net/http sends then
+			a.Status = http.StatusOK // net/http sends it by default
 		}
 	})
 }
 
-// conclude says how a request ended. Its route is the pattern of the mux: paths have tokens of links
-// and ids in them, and queries codes. A status of 0 is a handler that gave up.
+// conclude records the result of a request. The route is the mux pattern, because paths contain
+// link tokens and IDs, and queries contain codes. Status 0 means that the handler panicked before
+// it sent one.
 func conclude(s trace.Span, method, pattern string, status int) {
 	route := pattern
 	if _, path, ok := strings.Cut(pattern, " "); ok {

@@ -1,5 +1,5 @@
-// Package traces sends spans to a collector (OpenTelemetry, OTLP over HTTP; OB-08): of the requests to
-// this server, and, by package span, of what is done for them.
+// Package traces sends spans to a collector (OpenTelemetry, OTLP over HTTP; OB-08). It creates the
+// spans of incoming requests; package span adds the operations inside them.
 package traces
 
 import (
@@ -23,53 +23,52 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
 )
 
-// Config says where spans go. What is zero is as the environment of OpenTelemetry has it (OTEL_...).
+// Config configures the export of spans. The OTEL_ environment variables replace Endpoint, Headers
+// and Sample where they are zero.
 type Config struct {
-	Endpoint string            // URL of the collector, without /v1/traces
-	Headers  map[string]string // sent to it
-	// Sample is which part of the traces is sent, above 0 and up to 1; 0: by the environment, or else
-	// all.
+	Endpoint string            // collector URL without /v1/traces
+	Headers  map[string]string // sent to the collector
+	// Sample is the fraction of traces to send, up to 1. Default: the environment, else 1.
 	Sample float64
-	// Key is what traces are chosen by: the same on every server, so that they choose the same ones. Without
-	// it each process has its own.
+	// Key selects the traces. Servers with the same key select the same traces. Default: a random
+	// key per process.
 	Key     []byte
-	Issuer  string // of the server
-	Version string // of this program
+	Issuer  string // URL of this server
+	Version string // version of this program
 	Logger  *slog.Logger
-	// Told is told of spans that were "sent", "failed" to be, or "dropped", because too many waited.
-	// It must not block.
+	// Told is called with the number of spans that were sent, failed or dropped. It must not block.
 	Told func(result string, spans int)
 }
 
-// What becomes of spans.
+// The results that Told receives.
 const (
-	Sent    = "sent"
-	Failed  = "failed"
-	Dropped = "dropped"
+	Sent    = "sent"    // the collector accepted them
+	Failed  = "failed"  // the collector refused them or was unavailable
+	Dropped = "dropped" // the queue was full
 )
 
-// Traces are the traces of one process. A nil *Traces are none.
+// Traces creates and exports the spans of one process. The methods of a nil *Traces do nothing.
 type Traces struct {
 	sdk      *sdk.TracerProvider
 	out      *outlet
 	provider *provider
-	prefix   string // of the paths of the server
-	cookie   string // its name
-	secure   bool   // it is reached by https
-	chosen   bool   // which traces are sent is ours to say
+	prefix   string // of the server's paths
+	cookie   string // name of the cookie
+	secure   bool   // the server uses https
+	chosen   bool   // Config.Sample, not the environment, selects traces
 }
 
 const (
-	// waiting is how many spans may wait for the collector, and batch how many it gets at once.
+	// waiting is the maximum number of spans in the queue, and batch the number per export.
 	waiting = 4096
 	batch   = 512
-	// maxText bounds an attribute, in bytes. The longest are arguments of tools, if they are asked for.
+	// maxText limits an attribute, in bytes. Tool arguments, if enabled, are the longest.
 	maxText = 4096
-	// endTime is how long the last spans may take.
+	// endTime limits the export of the last spans.
 	endTime = 5 * time.Second
 )
 
-// New returns traces, which Close ends. It does not ask the collector.
+// New returns traces that must be closed. It does not connect to the collector.
 func New(ctx context.Context, c Config) (*Traces, error) {
 	u, err := url.Parse(c.Issuer)
 	if err != nil {
@@ -87,7 +86,7 @@ func New(ctx context.Context, c Config) (*Traces, error) {
 		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	out := &outlet{SpanExporter: exporter, told: c.Told, log: c.Logger, now: time.Now}
-	limits := sdk.NewSpanLimits() // by the environment
+	limits := sdk.NewSpanLimits() // from the environment
 	if limits.AttributeValueLengthLimit < 0 || limits.AttributeValueLengthLimit > maxText {
 		limits.AttributeValueLengthLimit = maxText
 	}
@@ -117,19 +116,20 @@ func (c Config) exporter() (out []otlptracehttp.Option) {
 	return out
 }
 
-// Store returns what package internal/storage/timed tells of: each verb is a span of the request for which it
-// was carried out. database is "sqlite" or "postgresql".
+// Store returns an observer for package internal/storage/timed. It records each verb of the store
+// as a span of the request that caused it. database is "sqlite" or "postgresql".
 func (t *Traces) Store(database string) func(context.Context, string, time.Time, time.Duration, error) {
 	system := attribute.String("db.system.name", database)
 	return func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {
 		if !storage.Failed(err) {
-			err = nil // an answer
+			err = nil // a result, such as storage.ErrNotFound
 		}
 		span.Did(ctx, verb, began, took, err, system, attribute.String("db.operation.name", verb))
 	}
 }
 
-// Calls returns what follows calls of MCP through a guard, nil for nil. arguments are those of tools.
+// Calls returns a tracer of MCP calls for a guard, or nil if t is nil. With arguments it records
+// tool arguments.
 func (t *Traces) Calls(arguments bool) mcpresource.Tracer {
 	if t == nil {
 		return nil
@@ -137,12 +137,12 @@ func (t *Traces) Calls(arguments bool) mcpresource.Tracer {
 	return otelmcp.New(t.provider, otelmcp.Options{Arguments: arguments})
 }
 
-// Close sends the spans that wait, for a few seconds at most.
+// Close sends the remaining spans, within endTime.
 func (t *Traces) Close() {
 	if t == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	_ = t.sdk.Shutdown(ctx) // what could not be sent has been counted
+	_ = t.sdk.Shutdown(ctx) // failed exports are already counted
 }

@@ -61,7 +61,7 @@ func (r *rig) ask(target string, header http.Header) *httptest.ResponseRecorder 
 	return w
 }
 
-// sent ends the traces and returns what came, by name.
+// sent closes the traces and returns the exported spans by name.
 func (r *rig) sent() map[string]collector.Span {
 	r.traces.Close()
 	out := map[string]collector.Span{}
@@ -76,8 +76,8 @@ const (
 	theirParent = "00-" + theirTrace + "-b7ad6b7169203331-01"
 )
 
-// TestServerSpans: OB-08: a request is a span by the conventions for HTTP; what is done for it are spans
-// below it; neither the path, the query, a header nor the text of an error gets out.
+// TestServerSpans checks that a request has a span that follows the HTTP conventions, with its
+// operations below, and without path, query, headers or error texts (OB-08).
 func TestServerSpans(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /link/{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +112,7 @@ func TestServerSpans(t *testing.T) {
 	}
 }
 
-// TestContextOfCallers: RS-213: what is too long, repeated or malformed is ignored and not answered.
+// TestContextOfCallers checks that invalid trace headers are ignored and not echoed (RS-213).
 func TestContextOfCallers(t *testing.T) {
 	long := strings.Repeat("a", 10_000)
 	for name, tt := range map[string]struct {
@@ -141,8 +141,8 @@ func TestContextOfCallers(t *testing.T) {
 	}
 }
 
-// TestSample: OB-08: which part of the traces is sent is not for callers to say: neither by the flag, nor by
-// an id that they choose, or repeat. Servers with one key choose the same traces.
+// TestSample checks that callers cannot control the selection of traces: not with the flag, a
+// chosen ID or a repeated one. Servers with the same key select the same traces (OB-08).
 func TestSample(t *testing.T) {
 	const n = 400
 	kept := func(c Config, parent func(i int) string) (out []string) {
@@ -183,7 +183,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampleIsNotTold: OB-08: the cookie of a browser does not say whether its trace is sent.
+// TestSampleIsNotTold checks that the cookie hides whether the trace is sent (OB-08).
 func TestSampleIsNotTold(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/authorize", func(http.ResponseWriter, *http.Request) {})
@@ -198,8 +198,8 @@ func TestSampleIsNotTold(t *testing.T) {
 	}
 }
 
-// TestOneSignIn: a browser that goes through our pages stays in the trace that its authorization request
-// began; another authorization request begins another.
+// TestOneSignIn checks that a browser stays in one trace through a sign-in, and that another
+// authorization request starts a new trace.
 func TestOneSignIn(t *testing.T) {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/authorize", "/login", "/callback/idp"} {
@@ -208,10 +208,10 @@ func TestOneSignIn(t *testing.T) {
 	r := newRig(t, Config{Sample: 1, Issuer: "https://auth.example.com"}, mux)
 	jar := http.Header{}
 	for _, target := range []string{
-		"/login", // 0: none yet
+		"/login", // 0: no trace yet
 		"/authorize?client_id=a&code_challenge=one", // 1
 		"/login", // 2
-		"/authorize?client_id=a&code_challenge=one&b", // 3: where the login page leads
+		"/authorize?client_id=a&code_challenge=one&b", // 3: from the login page
 		"/callback/idp?state=s",                       // 4
 		"/authorize?client_id=a&code_challenge=two",   // 5
 		"/login", // 6
@@ -235,8 +235,8 @@ func TestOneSignIn(t *testing.T) {
 	}
 }
 
-// TestLibraries: a library that begins spans where it finds one, as fosite does, sends none, and does not
-// cut off ours.
+// TestLibraries checks that spans of a library such as fosite are not sent, and that our spans keep
+// their parent.
 func TestLibraries(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		ctx, s := trace.SpanFromContext(r.Context()).TracerProvider().Tracer("github.com/ory/fosite").
@@ -253,7 +253,7 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestAborted: a handler that gives up is a failed span, and the panic goes on.
+// TestAborted checks that a handler that panics has a failed span, and that the panic continues.
 func TestAborted(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
@@ -271,8 +271,8 @@ func TestAborted(t *testing.T) {
 	}
 }
 
-// TestCollectorAway: OB-08: spans that the collector refuses are counted, and logged once; those for
-// which there is no room are dropped, and no request waits.
+// TestCollectorAway checks that failed spans are counted and logged once, and that spans beyond the
+// queue are dropped without blocking requests (OB-08).
 func TestCollectorAway(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.NotFoundHandler())
 	r.Answer(http.StatusBadRequest)
@@ -295,7 +295,7 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestStoreVerbs: an answer of the store is no failure.
+// TestStoreVerbs checks that results such as ErrNotFound do not mark a span as failed.
 func TestStoreVerbs(t *testing.T) {
 	var verbs func(context.Context, string, time.Time, time.Duration, error)
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -303,7 +303,7 @@ func TestStoreVerbs(t *testing.T) {
 		verbs(r.Context(), "Keys", time.Now(), time.Millisecond, errors.New("disk full"))
 	}))
 	verbs = r.traces.Store("sqlite")
-	verbs(t.Context(), "Housekeeping", time.Now(), time.Second, nil) // of no request
+	verbs(t.Context(), "Housekeeping", time.Now(), time.Second, nil) // outside a request
 	r.ask("/x", nil)
 	all := r.sent()
 	want := map[string]string{"db.system.name": "sqlite", "db.operation.name": "Grant"}

@@ -11,15 +11,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Browsers name no trace when they go from page to page. So that a sign-in is one trace all the same,
-// from the authorization request to the redirect with the code, a cookie keeps its context meanwhile.
+// Browsers send no trace headers. A cookie keeps the trace context from the authorization request
+// to the redirect with the code, so a whole sign-in is one trace.
 const (
 	cookieLife = 600 // seconds
-	// maxContext bounds what is read of a caller: W3C Trace Context §3.3.1.5 has 512 for tracestate.
+	// maxContext limits trace headers, in bytes. W3C Trace Context §3.3.1.5 names 512 for
+	// tracestate.
 	maxContext = 512
 )
 
-// continued returns the context of a request with the trace that it belongs to, if any.
+// continued returns the request's context with the trace that it continues, if any.
 func (t *Traces) continued(r *http.Request) context.Context {
 	if ctx := extract(r.Context(), r.Header); ctx != r.Context() {
 		return ctx
@@ -30,12 +31,12 @@ func (t *Traces) continued(r *http.Request) context.Context {
 	}
 	parent, attempt, _ := strings.Cut(c.Value, ".")
 	if t.begins(r) && attempt != attemptOf(r) {
-		return r.Context() // another sign-in of the same browser
+		return r.Context() // another sign-in in the same browser
 	}
 	return extract(r.Context(), http.Header{"Traceparent": {parent}})
 }
 
-// remember has the browser of an authorization request come back with its trace.
+// remember sets the cookie with the trace of an authorization request.
 func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanContext) {
 	if !t.begins(r) {
 		return
@@ -44,7 +45,7 @@ func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanCo
 		return
 	}
 	if t.chosen {
-		s = s.WithTraceFlags(trace.FlagsSampled) // whether it is sent is not for the browser to know
+		s = s.WithTraceFlags(trace.FlagsSampled) // hides from the browser whether the trace is sent
 	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), s), carrier)
@@ -63,16 +64,16 @@ func (t *Traces) begins(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == t.prefix+"/authorize"
 }
 
-// attemptOf tells the authorization requests of one browser apart, by what stays the same when our
-// pages lead back to one.
+// attemptOf identifies a sign-in of a browser by parameters that stay the same when our pages
+// return to the authorization request.
 func attemptOf(r *http.Request) string {
 	q := r.URL.Query()
 	sum := sha256.Sum256([]byte(q.Get("client_id") + "\x00" + q.Get("code_challenge")))
 	return hex.EncodeToString(sum[:6])
 }
 
-// extract returns ctx with the trace that the headers of a request name (W3C Trace Context). What is
-// longer than it may be, repeated or malformed is ignored (RS-213). baggage is not read at all.
+// extract returns ctx with the trace of the headers (W3C Trace Context). It ignores values that are
+// too long, repeated or malformed (RS-213), and never reads baggage.
 func extract(ctx context.Context, h http.Header) context.Context {
 	parent, state := h["Traceparent"], strings.Join(h["Tracestate"], ",")
 	if len(parent) != 1 || len(parent[0]) > maxContext {
