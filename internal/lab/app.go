@@ -12,17 +12,19 @@ import (
 	"strings"
 )
 
-// app is the client that the checks act as.
+// app is the client that the checks use.
 type app struct {
 	id, redirectURI string
-	secret          string // "": it is public
-	at, token       string // registration_client_uri and registration_access_token (RFC 7592); "" where there are none
+	secret          string // "" for a public client
+	at, token       string // registration_client_uri and registration_access_token (RFC 7592), or ""
 }
 
-// redirectURI is on loopback, where nothing listens: most checks end before the browser gets there.
+// redirectURI is a loopback address without a listener: most checks end before the browser gets
+// there.
 const redirectURI = "http://127.0.0.1:49152/callback"
 
-// record is the metadata that MCP clients register, with changes; nil takes a member out.
+// record returns the metadata that MCP clients register, with changes. A nil value removes a
+// member.
 func record(change map[string]any) string {
 	r := map[string]any{
 		"client_name": "mcp-authd lab", "redirect_uris": []string{redirectURI}, "token_endpoint_auth_method": "none",
@@ -33,11 +35,11 @@ func record(change map[string]any) string {
 			delete(r, name)
 		}
 	}
-	b, _ := json.Marshal(r) // texts and lists
+	b, _ := json.Marshal(r) // cannot fail: strings and lists
 	return string(b)
 }
 
-// register registers a client. The app is nil when the server refuses.
+// register registers a client. The app is nil if the server refuses.
 func (b *bench) register(ctx context.Context, change map[string]any) (*app, *answer, error) {
 	a, err := b.send(ctx, b.server.RegistrationEndpoint, "application/json", record(change), nil)
 	if err != nil || a.status != http.StatusCreated || a.member("client_id") == "" {
@@ -78,7 +80,7 @@ func (b *bench) registration(ctx context.Context) {
 	b.wrongRegistrations(ctx)
 }
 
-// redirects are those of the client of this run.
+// redirects returns the redirect URI of this run's client.
 func (b *bench) redirects() []string {
 	if b.o.RedirectURI != "" {
 		return []string{b.o.RedirectURI}
@@ -103,7 +105,7 @@ func (b *bench) registerAgain(ctx context.Context, first string) {
 	b.forget(ctx, secret)
 }
 
-// wrongRegistrations are refused. One that is not is forgotten at once.
+// wrongRegistrations checks that invalid registrations are refused. It deletes any that succeed.
 func (b *bench) wrongRegistrations(ctx context.Context) {
 	for _, c := range []struct {
 		id, what string
@@ -128,7 +130,7 @@ func (b *bench) wrongRegistrations(ctx context.Context) {
 		refused("invalid_client_metadata", "invalid_redirect_uri", "invalid_request"))
 }
 
-// forget deletes a registration, where the server offers that (RFC 7592).
+// forget deletes a registration if the server supports it (RFC 7592).
 func (b *bench) forget(ctx context.Context, c *app) {
 	if c == nil || c.at == "" || c.token == "" {
 		return
@@ -146,7 +148,8 @@ func (b *bench) forget(ctx context.Context, c *app) {
 // tidy deletes the client of the run.
 func (b *bench) tidy(ctx context.Context) { b.forget(ctx, b.app) }
 
-// request is an authorization request that is right, but for what change says; nil takes a parameter out.
+// request returns the URL of a valid authorization request with changes. A nil value removes a
+// parameter.
 func (b *bench) request(change url.Values) string {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {b.app.id}, "redirect_uri": {b.app.redirectURI}, "state": {state},
@@ -170,10 +173,10 @@ func (b *bench) request(change url.Values) string {
 	return b.server.AuthorizationEndpoint + mark + q.Encode()
 }
 
-// state has characters that a server could spoil when it encodes them once more, or not at all.
+// state contains characters that break if a server encodes them twice or not at all.
 const state = "a b+c/d=é&"
 
-// verifier is one for all requests: a run protects nothing, so it need not be secret.
+// verifier is shared by all requests. A run protects nothing, so it need not be secret.
 var verifier = rand.Text() + rand.Text()
 
 func challenge(verifier string) string {

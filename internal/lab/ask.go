@@ -13,13 +13,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// The levels of a requirement. A need of several clients that no specification states is a SHOULD.
+// The levels of a requirement. SHOULD also covers needs of several clients that no specification
+// states.
 const (
 	must   = "MUST"
 	should = "SHOULD"
 )
 
-// answer is what a server has answered.
+// answer is a response of the server.
 type answer struct {
 	status int
 	header http.Header
@@ -27,13 +28,13 @@ type answer struct {
 	at     *url.URL
 }
 
-// is reports whether the body is of the media type kind.
+// is reports whether the body has the media type kind.
 func (a *answer) is(kind string) bool {
 	got, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
 	return err == nil && got == kind
 }
 
-// oauthError is the error code in the JSON of the body, "" when there is none.
+// oauthError returns the error code in a JSON body, or "".
 func (a *answer) oauthError() string {
 	var e struct {
 		Error string `json:"error"`
@@ -44,7 +45,7 @@ func (a *answer) oauthError() string {
 	return e.Error
 }
 
-// member is a member of the JSON of the body that is a text.
+// member returns a string member of a JSON body, or "".
 func (a *answer) member(name string) string {
 	var m map[string]any
 	if json.Unmarshal(a.body, &m) != nil {
@@ -54,7 +55,7 @@ func (a *answer) member(name string) string {
 	return s
 }
 
-// says describes it in a few words.
+// says describes the response in a few words.
 func (a *answer) says() string {
 	s := fmt.Sprint("it answered ", a.status)
 	if e := a.oauthError(); e != "" {
@@ -72,7 +73,7 @@ func (a *answer) says() string {
 	return s
 }
 
-// back is where it redirects to, nil when that is not the redirect URI.
+// back returns the redirect target, or nil unless it is redirectURI with parameters.
 func (a *answer) back(redirectURI string) *url.URL {
 	to := a.header.Get("Location")
 	behind, isBack := strings.CutPrefix(to, redirectURI)
@@ -87,8 +88,9 @@ func (a *answer) back(redirectURI string) *url.URL {
 	return u
 }
 
-// do sends a request within the bounds, to the origin of the issuer alone: the metadata and Location headers of the
-// server name the URLs, so they could lead elsewhere, also to other servers of this machine.
+// do sends a request, but only to the issuer's origin. Metadata and Location headers could name
+// other servers, even on this machine. It counts requests and pauses between those to another
+// machine.
 func (b *bench) do(req *http.Request) (*answer, error) {
 	if err := discovery.CheckURL(req.URL.String()); err != nil {
 		return nil, err
@@ -142,13 +144,13 @@ func (b *bench) send(ctx context.Context, location, kind, body string, header ht
 	return b.do(req)
 }
 
-// The ends of a check.
+// The results of a check.
 
 func (b *bench) add(id, level, what string, v Verdict, why string) {
 	b.results = append(b.results, Result{id, level, what, v, why})
 }
 
-// want is a check that is decided.
+// want adds a pass or a failure.
 func (b *bench) want(id, level, what string, good bool, why string, args ...any) {
 	if good {
 		b.add(id, level, what, Pass, "")
@@ -159,7 +161,7 @@ func (b *bench) want(id, level, what string, good bool, why string, args ...any)
 
 func (b *bench) skip(id, level, what, why string) { b.add(id, level, what, Skipped, why) }
 
-// judge is a check of an answer, which may not have come.
+// judge checks a response. An err is a failure.
 func (b *bench) judge(id, level, what string, a *answer, err error, good func(*answer) bool) {
 	if err != nil {
 		b.add(id, level, what, Fail, err.Error())
@@ -168,7 +170,7 @@ func (b *bench) judge(id, level, what string, a *answer, err error, good func(*a
 	b.want(id, level, what, good(a), "%s", a.says())
 }
 
-// refused reports whether an answer is a JSON error with one of the codes.
+// refused returns a check for a 4xx response with a JSON error that has one of the codes.
 func refused(codes ...string) func(*answer) bool {
 	return func(a *answer) bool {
 		for _, c := range codes {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// authorization sends requests to the authorization endpoint as a browser would in which nobody is signed in.
+// authorization checks the authorization endpoint, as a browser without a signed-in user.
 func (b *bench) authorization(ctx context.Context) {
 	if b.app == nil || b.server.AuthorizationEndpoint == "" {
 		b.skip("AS-40", must, "an unknown redirect URI is never redirected to",
@@ -35,12 +35,12 @@ func (b *bench) authorization(ctx context.Context) {
 	b.whatIsAsked(ctx)
 }
 
-// goesOn reports whether an answer is that to a right request: a page, or the way to one.
+// goesOn reports whether a response continues a valid request: a page, or a redirect to one.
 func (b *bench) goesOn(a *answer) bool {
 	return a.status == http.StatusOK || a.status >= 300 && a.status < 400 && a.back(b.app.redirectURI) == nil
 }
 
-// errs reports whether an answer says that something is wrong: an error page, or an error for the client.
+// errs reports whether a response is an error page or an error redirect to the client.
 func (b *bench) errs(a *answer) bool {
 	if to := a.back(b.app.redirectURI); to != nil {
 		return to.Query().Get("error") != "" || strings.Contains(to.Fragment, "error=")
@@ -48,8 +48,8 @@ func (b *bench) errs(a *answer) bool {
 	return a.status >= 400 && a.status < 500
 }
 
-// browse follows an authorization request as a browser does, as long as it stays at the server: some servers check
-// a request only after a redirect to their own sign-in.
+// browse follows up to five redirects within the server, with cookies. Some servers check a request
+// only after a redirect to their sign-in page.
 func (b *bench) browse(ctx context.Context, location string) (*answer, error) {
 	cookies := http.Header{}
 	a, err := b.get(ctx, location, nil)
@@ -74,7 +74,7 @@ func (b *bench) browse(ctx context.Context, location string) (*answer, error) {
 	return a, err
 }
 
-// framing looks at the page on which people sign in.
+// framing checks the headers of the sign-in page.
 func (b *bench) framing(a *answer) {
 	const what = "the page on which people sign in cannot be framed"
 	if a.status != http.StatusOK {
@@ -86,7 +86,7 @@ func (b *bench) framing(a *answer) {
 		"it has neither frame-ancestors nor X-Frame-Options (%s)", a.at.Path)
 }
 
-// whoAsks sends wrong clients and redirect URIs, which must not lead to a redirect.
+// whoAsks checks that an invalid client or redirect URI never causes a redirect.
 func (b *bench) whoAsks(ctx context.Context) {
 	stays := func(a *answer) bool { return a.status >= 400 && a.status < 500 }
 	for _, c := range []struct {
@@ -116,7 +116,7 @@ func (b *bench) whoAsks(ctx context.Context) {
 	b.judge("AS-54", must, "a redirect URI on loopback is taken with any port (RFC 8252)", a, err, b.goesOn)
 }
 
-// whatIsAsked sends wrong values of the other parameters, which may lead back to the client.
+// whatIsAsked checks other invalid parameters, whose errors may go back to the client.
 func (b *bench) whatIsAsked(ctx context.Context) {
 	for _, c := range []struct {
 		id, level, what string
@@ -145,13 +145,13 @@ func (b *bench) whatIsAsked(ctx context.Context) {
 	b.judge("AS-07", must, "a parameter that is unknown is ignored", a, err, b.goesOn)
 	early := url.Values{"resource": nil, "scope": nil}
 	if slices.Contains(b.server.ScopesSupported, "openid") && b.server.RegistrationEndpoint == "" {
-		early = url.Values{"resource": nil} // it is for OpenID Connect, which demands the scope
+		early = url.Values{"resource": nil} // an OpenID Connect server, which requires scope
 	}
 	a, err = b.browse(ctx, b.request(early))
 	b.judge("AS-51", should, "a request without scope and resource is taken, as early clients send", a, err, b.goesOn)
 }
 
-// errorAnswer looks at what the client is told of an error.
+// errorAnswer checks the parameters of an error redirect.
 func (b *bench) errorAnswer(a *answer) {
 	const keeps = "the state comes back as it was sent, once"
 	to := a.back(b.app.redirectURI)
@@ -164,7 +164,7 @@ func (b *bench) errorAnswer(a *answer) {
 	b.iss(q, "AS-69", "an error")
 }
 
-// iss looks at the issuer in an answer of the authorization endpoint (RFC 9207).
+// iss checks the issuer in an authorization response (RFC 9207).
 func (b *bench) iss(q url.Values, id, of string) {
 	what := of + " that goes to the client names the issuer (RFC 9207)"
 	if q.Get("iss") == "" && !b.server.AuthorizationResponseIss {

@@ -13,17 +13,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Consent is where a server of another machine says that it may be tested, at its origin: a text with the line
-// "mcp-authd lab until DATE", with the last day as 2026-12-31.
+// Consent is the path where a server on another machine permits tests of its origin. The text must
+// contain the line "mcp-authd lab until DATE" with the last day, such as 2026-12-31.
 const Consent = "/.well-known/mcp-authd-lab"
 
-// consentFor is how far ahead the last day may be: a file that was forgotten must not stay a consent.
+// consentFor limits how far ahead the last day may be, so that a forgotten file expires.
 const consentFor = 366 * 24 * time.Hour
 
-// ErrNoConsent means that a server did not say that it may be tested.
+// ErrNoConsent means that a server does not permit tests.
 var ErrNoConsent = errors.New("the server does not say that it may be tested")
 
-// consented returns an error for a server of another machine that does not consent.
+// consented returns ErrNoConsent, wrapped, for a server on another machine without consent.
 func (b *bench) consented(ctx context.Context) error {
 	if b.loopback {
 		return nil
@@ -47,7 +47,7 @@ func (b *bench) consented(ctx context.Context) error {
 		b.o.Now().UTC().AddDate(0, 0, 7).Format(time.DateOnly))
 }
 
-// newBench looks at what is to be tested.
+// newBench checks the issuer and returns a run for it.
 func newBench(issuer string, o Options) (*bench, error) {
 	if err := discovery.CheckURL(issuer); err != nil {
 		return nil, err

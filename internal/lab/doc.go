@@ -1,10 +1,11 @@
-// Package lab tests an authorization server of any maker, from outside, against the requirements of
-// docs/requirements.md (DL-06). It reads the metadata, registers clients, and sends right and wrong requests to each
-// endpoint; it deletes the clients where the server offers that. With a person who signs in it redeems codes and
-// refreshes tokens, too.
+// Package lab tests any authorization server from outside against docs/requirements.md (DL-06). It
+// reads the metadata, registers clients, and sends valid and invalid requests to each endpoint. It
+// deletes the clients if the server supports that. If a user signs in, it also redeems codes and
+// refreshes tokens.
 //
-// It must not serve as a weapon: it asks only servers of this machine, and others that consent (see [Consent]); one
-// request at a time, at most [MaxRequests], with a pause between those to other machines. It guesses no passwords.
+// It must not serve as a weapon. It tests only servers on this machine and others that consent (see
+// [Consent]). It sends one request at a time, at most [MaxRequests], with a pause between requests
+// to another machine. It guesses no passwords.
 package lab
 
 import (
@@ -18,32 +19,32 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// The bounds of a run.
+// The limits of a run.
 const (
 	MaxRequests = 200
 	pause       = 100 * time.Millisecond // between requests to another machine
 )
 
-// Verdict is how a check ended.
+// Verdict is the result of a check.
 type Verdict string
 
-// The verdicts. What a server does not offer is skipped.
+// The verdicts. A check of a missing feature is skipped.
 const (
 	Pass    Verdict = "pass"
 	Fail    Verdict = "fail"
 	Skipped Verdict = "skipped"
 )
 
-// Result is what was found about a requirement.
+// Result is the result for one requirement.
 type Result struct {
 	Requirement string  `json:"requirement"`
 	Level       string  `json:"level"` // MUST or SHOULD
-	What        string  `json:"what"`  // the requirement, in a sentence
+	What        string  `json:"what"`  // the requirement in one sentence
 	Verdict     Verdict `json:"verdict"`
-	Why         string  `json:"why,omitempty"` // of a failure, or why it was skipped
+	Why         string  `json:"why,omitempty"` // reason of a failure or a skip
 }
 
-// Report is what was found about a server.
+// Report contains the results for a server.
 type Report struct {
 	Issuer   string    `json:"issuer"`
 	At       time.Time `json:"at"`
@@ -51,13 +52,13 @@ type Report struct {
 	Results  []Result  `json:"results"`
 }
 
-// Failed reports whether a MUST fails.
+// Failed reports whether the server violates a MUST.
 func (r Result) Failed() bool { return r.Verdict == Fail && r.Level == must }
 
-// Failed reports whether one of the results is a MUST that fails.
+// Failed reports whether any result is a failed MUST.
 func (r Report) Failed() bool { return slices.ContainsFunc(r.Results, Result.Failed) }
 
-// Count is how many results have a verdict.
+// Count returns the number of results with a verdict.
 func (r Report) Count(v Verdict) (n int) {
 	for _, x := range r.Results {
 		if x.Verdict == v {
@@ -67,24 +68,24 @@ func (r Report) Count(v Verdict) (n int) {
 	return n
 }
 
-// Options are the options of Run.
 type Options struct {
 	Now       func() time.Time
-	Transport http.RoundTripper // nil: that of net/http
+	Transport http.RoundTripper // default: the transport of net/http
 
-	// ClientID and RedirectURI are of a client that is registered already, for a server at which none can register.
-	// The redirect URI is on loopback.
+	// ClientID and RedirectURI belong to an existing client, for a server without registration. The
+	// redirect URI must be on loopback.
 	ClientID, RedirectURI string
-	ClientSecret          string // of that client, when it is confidential
-	// Resource is the MCP server that tokens are asked for; "": none is named.
+	ClientSecret          string // for a confidential client
+	// Resource is the MCP server that tokens are requested for; optional.
 	Resource string
-	// Visit has a person sign in and consent at an authorization URL, and returns the URL at RedirectURI to which the
-	// browser was sent back. nil: checks that need a person are skipped.
+	// Visit lets a user sign in and consent at an authorization URL, and returns the resulting
+	// redirect URL with its parameters. Without it, checks that need a user are skipped.
 	Visit func(ctx context.Context, authorizeURL string) (*url.URL, error)
 }
 
-// Run tests the authorization server of an issuer. The error says why it could not be tested at all: ErrNoConsent,
-// or that it does not answer.
+// Run tests the authorization server of an issuer. It returns an error if the issuer is invalid,
+// the server does not consent (ErrNoConsent), ctx ends, or the run exceeds MaxRequests. A server
+// that does not respond fails its checks.
 func Run(ctx context.Context, issuer string, o Options) (Report, error) {
 	b, err := newBench(issuer, o)
 	if err != nil {
@@ -108,18 +109,18 @@ func Run(ctx context.Context, issuer string, o Options) (Report, error) {
 	return r, b.broken
 }
 
-// bench is one run: the server under test, and the results so far.
+// bench is a run: the server under test, and the results so far.
 type bench struct {
 	o        Options
 	issuer   string
 	client   *discovery.Client
 	loopback bool
 	requests int
-	broken   error // the server is gone, or asks for too much
+	broken   error // the run exceeded MaxRequests
 
 	server metadata.AuthorizationServer
-	found  map[string]*answer // the metadata documents, by path
-	app    *app               // nil: there is none
+	found  map[string]*answer // metadata documents by path
+	app    *app               // nil without a client
 
 	results []Result
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
-// failures are the results that failed.
+// failures returns a line for each failed result.
 func failures(r Report) (out []string) {
 	for _, x := range r.Results {
 		if x.Verdict == Fail {
@@ -43,7 +43,8 @@ func TestOurselves(t *testing.T) {
 		t.Errorf("DL-06 %s", f)
 	}
 	for _, x := range r.Results {
-		// For self-registered clients errors stay on a page, and a spent refresh token is answered again for a minute.
+		// Errors for self-registered clients stay on a page, and a used refresh token gets the same
+		// response for a minute.
 		if x.Verdict == Skipped && x.Requirement != "AS-42" && x.Requirement != "AS-95" {
 			t.Errorf("DL-06 %s was skipped: %s", x.Requirement, x.Why)
 		}
@@ -53,7 +54,7 @@ func TestOurselves(t *testing.T) {
 	}
 }
 
-// Servers that others have made, for clients of ordinary OpenID Connect.
+// TestForeignServers tests other products, configured for ordinary OpenID Connect clients.
 func TestForeignServers(t *testing.T) {
 	lacks := map[string][]string{
 		"Dex":                {"AS-18", "AS-26", "AS-46", "AS-61"},
@@ -94,7 +95,7 @@ func TestForeignServers(t *testing.T) {
 	}
 }
 
-// sloppy is an authorization server that does much of what it should not.
+// sloppy starts an authorization server that violates many requirements.
 func sloppy(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -156,7 +157,7 @@ func TestSloppyServer(t *testing.T) {
 	}
 }
 
-// elsewhere is a transport to a server of another machine with that consent.
+// elsewhere is a transport to a server on another machine that returns this consent.
 type elsewhere struct {
 	consent string
 	asked   []string
@@ -198,7 +199,8 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// A server that consents cannot have another one asked: its metadata name whatever they like.
+// TestOtherServersAreLeftAlone checks that requests stay at the tested origin, because a server's
+// metadata can name any URL.
 func TestOtherServersAreLeftAlone(t *testing.T) {
 	e := &elsewhere{consent: "mcp-authd lab until 2026-12-31"}
 	b, err := newBench("https://auth.example.com", Options{Now: time.Now, Transport: e})

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// discover reads the metadata from each place that clients look at.
+// discover reads the metadata from every well-known path that clients use.
 func (b *bench) discover(ctx context.Context) {
 	first := ""
 	for _, path := range metadata.AuthorizationServerPaths(b.issuer) {
@@ -32,7 +32,7 @@ func (b *bench) discover(ctx context.Context) {
 	}
 }
 
-// document is the first of the metadata documents whose path contains a word, nil when there is none.
+// document returns the first metadata document whose path contains word, or nil.
 func (b *bench) document(word string) *answer {
 	for _, path := range metadata.AuthorizationServerPaths(b.issuer) {
 		if a := b.found[path]; a != nil && strings.Contains(path, word) {
@@ -108,7 +108,7 @@ func (b *bench) endpoints() {
 	b.want("AS-01", must, "each endpoint is https (http on this machine)", len(clear) == 0, "%v", clear)
 }
 
-// readable looks at how clients of other revisions and in browsers read the document.
+// readable checks that browsers and clients of other protocol versions can read the metadata.
 func (b *bench) readable(ctx context.Context, doc *answer) {
 	a, err := b.get(ctx, doc.at.String(), http.Header{"Mcp-Protocol-Version": {"1999-01-01"}})
 	b.judge("AS-13", should, "an unknown MCP-Protocol-Version does not break it", a, err,
@@ -118,7 +118,7 @@ func (b *bench) readable(ctx context.Context, doc *answer) {
 		func(a *answer) bool { return a.header.Get("Access-Control-Allow-Origin") != "" })
 }
 
-// keys looks at the key set.
+// keys checks the key set.
 func (b *bench) keys(ctx context.Context) {
 	const what = "the key set can be read, and has public keys alone"
 	if b.server.JWKSURI == "" {
@@ -146,7 +146,7 @@ func one(first bool, a, b string) string {
 	return b
 }
 
-// squeezed is JSON without the spaces between its parts, so that an empty list is written in one way.
+// squeezed returns JSON without whitespace, so that an empty list always looks the same.
 func squeezed(text []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

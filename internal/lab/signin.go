@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// signIn has the checks that need a person: codes and tokens. Each code costs a visit; people do not see most of the
-// visits, as they are signed in by then.
+// signIn runs the checks of codes and tokens, which need a user. Each code requires a visit; after
+// the first, the user is usually still signed in and sees nothing.
 func (b *bench) signIn(ctx context.Context) {
 	const what = "a code is redeemed with its verifier"
 	if b.o.Visit == nil || b.app == nil {
@@ -49,7 +49,7 @@ func (b *bench) signIn(ctx context.Context) {
 	b.rotation(ctx)
 }
 
-// visit has a person sign in, and returns the code.
+// visit lets a user sign in, and returns the code.
 func (b *bench) visit(ctx context.Context) (string, error) {
 	back, err := b.o.Visit(ctx, b.request(nil))
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) visit(ctx context.Context) (string, error) {
 	return q.Get("code"), nil
 }
 
-// visits are the results about the first visit; the answers to later ones are not judged again.
+// visits returns the results of the first visit. Later visits are not checked again.
 func (b *bench) visits() (out []Result) {
 	for _, r := range b.results {
 		if r.Requirement == "AS-43" {
@@ -97,7 +97,7 @@ func (b *bench) refresh(ctx context.Context, token string) (*answer, error) {
 	}.Encode(), nil)
 }
 
-// tokens looks at an answer with tokens.
+// tokens checks a token response.
 func (b *bench) tokens(a *answer) {
 	b.want("AS-80", must, "tokens are not to be stored on the way (Cache-Control: no-store)",
 		strings.Contains(a.header.Get("Cache-Control"), "no-store"), "it is %q", a.header.Get("Cache-Control"))
@@ -117,7 +117,7 @@ func (b *bench) tokens(a *answer) {
 		"typ: %q, alg: %q", h.Typ, h.Alg)
 }
 
-// rotation refreshes twice, and then presents the first refresh token once more.
+// rotation refreshes twice and then reuses the first refresh token.
 func (b *bench) rotation(ctx context.Context) {
 	const rotates = "a refresh token of a public client is replaced at each use"
 	code, err := b.visit(ctx)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// token sends requests to the token endpoint that are wrong.
+// token sends invalid requests to the token endpoint.
 func (b *bench) token(ctx context.Context) {
 	endpoint := b.server.TokenEndpoint
 	if endpoint == "" {
@@ -77,7 +77,7 @@ func (b *bench) token(ctx context.Context) {
 		func(a *answer) bool { return a.header.Get("Access-Control-Allow-Origin") != "" })
 }
 
-// asClient sends a form with the client's secret, if it has one.
+// asClient sends a form, with the client's secret if it has one.
 func (b *bench) asClient(ctx context.Context, location, form string, header http.Header) (*answer, error) {
 	switch {
 	case b.app == nil || b.app.secret == "":
@@ -94,12 +94,12 @@ func (b *bench) asClient(ctx context.Context, location, form string, header http
 	return b.post(ctx, location, form, header)
 }
 
-// ascii reports whether a text has only what RFC 6749 section 5.2 permits.
+// ascii reports whether s contains only the characters that RFC 6749 §5.2 permits.
 func ascii(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e || r == '"' || r == '\\' }) < 0
 }
 
-// others sends requests to revocation, introspection and pushed requests.
+// others checks revocation, introspection and pushed requests.
 func (b *bench) others(ctx context.Context) {
 	const revokes = "an unknown token can be revoked, with 200"
 	switch {
