@@ -9,7 +9,7 @@ import (
 // Rate allows Burst events at once, and one more every Every.
 type Rate struct {
 	Every time.Duration // 0: no limit
-	Burst int // below 1 means 1
+	Burst int           // below 1 means 1
 }
 
 // PerSecond returns the rate of n events per second, but at least one per day.
