@@ -43,7 +43,7 @@ func (v *views) apps(page *account.View, form pages.AccountForm) pages.AccountAp
 	return out
 }
 
-// connected is what an application has at one MCP server.
+// connected returns an application's access to one MCP server, for the account page.
 func (v *views) connected(user storage.User, c account.Connection) pages.ConnectedServer {
 	out := pages.ConnectedServer{
 		ID: c.ID, Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
@@ -62,7 +62,8 @@ func (v *views) connected(user storage.User, c account.Connection) pages.Connect
 	return out
 }
 
-// organization is whose assertion a grant rests on (AS-232). An issuer is known by its host.
+// organization returns the trusted issuer whose assertion the grant was issued for (AS-232). Its
+// host identifies it on the page.
 func organization(c account.Connection) pages.Organization {
 	o := pages.Organization{Entry: c.TrustID}
 	if u, err := url.Parse(c.Issuer); err == nil {

@@ -105,8 +105,8 @@ func TestApproveTools(t *testing.T) {
 	})
 }
 
-// TestApproveToolsOfAssertions checks that an assertion for a user gets their approvals, and that a
-// workload, which is no user, gets none.
+// TestApproveToolsOfAssertions checks that an assertion for a user gets their approvals, and that
+// an assertion for a workload gets none.
 func TestApproveToolsOfAssertions(t *testing.T) {
 	r := newBearerRig(t)
 	r.rule(storage.AccessRule{All: true, Approve: []string{"pay"}})

@@ -66,9 +66,9 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
-	// ApplicationKeys is that of storage.Applications.
+	// ApplicationKeys is storage.Applications.ApplicationKeys.
 	ApplicationKeys(ctx context.Context, clientIDs []string) (map[string]string, error)
-	// Grant is that of storage.Grants.
+	// Grant is storage.Grants.Grant.
 	Grant(ctx context.Context, id string) (storage.Grant, error)
 	// Upstream is storage.Upstreams.Upstream.
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
@@ -365,7 +365,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// rules returns the rules for which scopes accounts may have.
+// rules returns the access rules, which limit the scopes of accounts.
 func (s settings) rules() *access.Rules {
 	var providers access.Providers
 	if s.Bindings != nil {

@@ -67,11 +67,12 @@ type Bindings interface {
 	// operators. Its errors are the same as for Check.
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (
 		left oauth.Scopes, withheldBy string, err error)
-	// ProviderGroups returns which provider groups make a person a member of one of the groups, by what the providers
-	// last said about them. An *oauth.Error with temporarily_unavailable: the server cannot tell now.
+	// ProviderGroups returns the provider groups that make a user a member of any of the groups,
+	// according to the providers' latest data. It returns an *oauth.Error with
+	// temporarily_unavailable if the data is unavailable.
 	ProviderGroups(ctx context.Context, userID string, groups []string) ([]storage.ProviderGroup, error)
-	// EndNotice tells a person why the provider ended a sign-in, in one or two sentences;
-	// "" for no such reason.
+	// EndNotice returns the text, of one or two sentences, that explains to a user why the provider
+	// ended a sign-in, or "" for an unknown reason.
 	EndNotice(provider, reason string) string
 }
 

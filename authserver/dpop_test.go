@@ -548,7 +548,7 @@ func TestDPoPPolicy(t *testing.T) {
 		p.restart(func(c *Config) { c.Resources[0].DPoP = storage.DPoPRequired })
 		status, refused := p.token(refreshForm(out["refresh_token"], "resource", testResource))
 		wantError(t, status, refused, 400, oauth.InvalidDPoPProof)
-		p.advance(10 * time.Minute) // beyond the grace period: nothing was spent
+		p.advance(10 * time.Minute) // after the grace period; the refused request used up no token
 		status, out = p.token(refreshForm(out["refresh_token"], "resource", testResource), "DPoP", p.proof(key))
 		p.wantBound(status, out, key)
 	})

@@ -80,11 +80,11 @@ type Scope struct {
 	Implies   []string // scopes that this one includes
 }
 
-// New opens the database and the master key, and returns a server on them. It migrates the database
-// and generates the first signing key if there is none. Close the server after use.
+// New opens the database and the master key, and returns a server on them. It migrates the
+// database, and generates a signing key if the database contains none. Close the server after use.
 //
-// New has no sign-in at other providers, audit log, API and console: package mcpserver and the
-// program mcp-authd have them.
+// New does not include sign-in at other providers, audit log, API and console. Use package
+// mcpserver or the program mcp-authd for these.
 func New(ctx context.Context, o Options) (*Server, error) {
 	secret, err := o.secretKeys()
 	if err != nil {
@@ -124,7 +124,7 @@ func (o Options) assemble(ctx context.Context, store storage.Store, secret [][]b
 		SignIn: o.SignIn, Tokens: o.Tokens, Keys: o.Keys, SessionTTL: o.SessionTTL,
 		ProductName: o.ProductName, TrustedProxies: o.TrustedProxies, Logger: o.Logger,
 	}
-	if o.postgres() { // the replicas share what they count
+	if o.postgres() { // replicas share these counters
 		c.Allowances, c.DPoP.Replays = store, proofstore.New(store, "token")
 	}
 	for _, r := range o.Resources {

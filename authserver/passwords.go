@@ -11,7 +11,7 @@ import (
 // passwordsTTL is the maximum delay until the first account with a password is noticed.
 const passwordsTTL = 2 * time.Second
 
-// passwords reports whether any account has a password. If there is none and users can sign in at a
+// passwords reports whether any account has a password. If not, and users can sign in at a
 // provider, pages omit the password form. They show it if the store fails.
 type passwords struct {
 	store storage.Users

@@ -62,8 +62,8 @@ func (g *grants) bindPushed(r *http.Request, push flow.Push) error {
 	return g.proofs.Use(r.Context(), push.Client, proof, network.Coarse(g.proxies.ClientAddr(r)))
 }
 
-// pushed returns the pushed request for the parameters of /authorize, or the parameters themselves
-// if none was pushed. If it returns false, it has sent an error or a redirect.
+// pushed returns the pushed request that the parameters of /authorize refer to, or the parameters
+// themselves without such a reference. If it returns false, it has sent an error or a redirect.
 func (p *authorizePages) pushed(w http.ResponseWriter, r *http.Request, query url.Values) (url.Values, bool) {
 	asked := form.New(query)
 	resume, uri := asked.Get(form.ParamResume), asked.Get("request_uri")

@@ -29,9 +29,9 @@ func (v *Visitors) Pages() *pages.Pages { return v.steps.web.pages }
 // Path returns the URL path of a page.
 func (v *Visitors) Path(page string) string { return v.steps.views.paths.prefix + page }
 
-// Visit returns the user who is signed in in the requesting browser. If there is none, or a
-// required second factor is missing, it returns false. It has then sent a redirect that leads there
-// and back to the page.
+// Visit returns the browser's signed-in user. Otherwise, or if a required second factor is missing,
+// it returns false, after it has redirected the browser to sign in and come back to the page. On an
+// error it sends an error page and returns false.
 func (v *Visitors) Visit(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
 	token, to := v.forms.token(r), entry.Destination{Page: page}
 	visit, err := v.browsers.LiveVisit(r.Context(), token, storage.VisitKey{})

@@ -28,14 +28,14 @@ type callers struct {
 	proofs    bool // whether some scope requires an authentication
 }
 
-// identity is what the step callers finds out about a request.
+// identity contains the results of the step callers.
 type identity struct {
-	presented Credential    // that the principal was validated by
+	presented Credential    // the credential that was validated
 	principal *Principal    // nil for a public method
-	who       string        // its Person, cached
+	who       string        // cached principal.Person
 	caller    caller        // attached to the principal
-	proof     token.Reading // of the principal, if a rule needs it
-	bound     bool          // the token is bound, and was refused for that, or must be bound
+	proof     token.Reading // cached authentication claims, if a rule needs them
+	bound     bool          // the token was refused because it is bound, or because it is not
 	nonce     string        // for the next proof
 	unknown   *refusal      // of a caller without a token, whose operation may be public
 }
@@ -186,8 +186,8 @@ func (c *callers) same(p, now *Principal, at *address) error {
 
 // Verify checks a credential from outside a request, such as the token in the environment of a
 // stdio server. It applies the same rules: the validator, then issuer, audience (the resource, not
-// an alias) and times. A token bound to a key is rejected, because there is no proof. The error
-// wraps ErrInvalidToken or ErrUnavailable.
+// an alias) and times. It rejects tokens bound to a key, because the caller cannot present a proof.
+// The error wraps ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.callers.validator.Validate(ctx, c)
 	switch {

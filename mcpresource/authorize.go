@@ -181,7 +181,8 @@ func (s *permissions) need(ctx context.Context, op Operation) (Requirement, erro
 	return s.require(p, op), nil
 }
 
-// covered returns the caller, or nil if none is required, and the approval that a call needs.
+// covered returns the caller and the required approval of an operation. The caller is nil if the
+// operation requires no token.
 func (s *permissions) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := s.need(ctx, op)
 	if err != nil || rules.IsOpen(need) {
@@ -218,8 +219,8 @@ func (g *Guard) Require(ctx context.Context, scopes ...string) error {
 }
 
 // Recheck is Authorize for work that outlives its request, such as a task. It also validates the
-// token again: the caller must still be the same, and the token's current scopes apply. Its errors
-// are those of Authorize, and errors that wrap ErrInvalidToken or ErrUnavailable.
+// token again: the caller must still be the same, and the token's current scopes apply. Besides
+// Authorize's errors it returns errors that wrap ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	p, ok := FromContext(ctx)
 	if !ok {

@@ -145,8 +145,8 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestCharset: these bytes are one tool in UTF-8 and another in UTF-7, which servers in other
-// languages use if the header says so.
+// TestCharset checks that other charsets and encodings are refused (RS-103). The body names one
+// tool in UTF-8 and another in UTF-7, which some servers decode if the header names it.
 func TestCharset(t *testing.T) {
 	const two = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","x":"+ACIALAAiAG4AYQBtAGUAIgA6ACI-write_x"}}`
 	for _, tt := range []struct {

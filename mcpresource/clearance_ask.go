@@ -78,9 +78,9 @@ func (p *passage) needs(op Operation, need Clearance) {
 
 // demanded is the approval that a request needs.
 type demanded struct {
-	need      oauth.Scopes // of the call
-	demand    *demand      // nil if none is needed
-	clearance string       // the id of the requested or used approval
+	need      oauth.Scopes // scopes of the call
+	demand    *demand      // nil if no call needs approval
+	clearance string       // ID of the requested or used approval
 }
 
 // approvals is the step that gets the approval that a call needs.

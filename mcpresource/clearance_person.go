@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// require returns what an operation of a caller requires: what the policy requires of everybody,
-// and the user's approval if the caller's token says so. p is nil for an unknown caller.
+// require returns the policy's requirement for an operation. If the caller's token demands it, the
+// requirement includes the user's approval. p is nil for an unknown caller.
 func (s *permissions) require(p *Principal, op Operation) Requirement {
 	need := s.policy.Require(op)
 	if !need.Deny && !rules.DemandsApproval(need.Clearance) && approves(p, op) {

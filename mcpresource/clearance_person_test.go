@@ -132,7 +132,7 @@ func TestPersonalClearanceOfAdapters(t *testing.T) {
 	if w := r.call("careful", tool("read")); w.Code != http.StatusOK {
 		t.Errorf("a cleared call: got %d %s", w.Code, w.Body)
 	}
-	// Recheck uses what the token says now.
+	// Recheck uses the token's current claims.
 	token.Attach(p, &caller{at: r.own, again: func(context.Context) (*Principal, error) {
 		now := *p
 		now.Claims = json.RawMessage(`{"approve_tools":["other"]}`)

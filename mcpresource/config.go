@@ -67,9 +67,9 @@ type Config struct {
 	Sessions SessionBinder // default: bounded, in memory
 	// SessionOwner selects who owns a session. Default: the user.
 	SessionOwner SessionOwner
-	// MaxSessions is the maximum number of sessions of one user that were used in the last half
-	// hour. Default: 500, because users have many applications, few of which end their sessions.
-	// Negative: unlimited.
+	// MaxSessions is the maximum number of a user's sessions that were used in the last half hour.
+	// Default: 500, because users have many applications, and most applications do not end their
+	// sessions. Negative: unlimited.
 	MaxSessions int
 	// MaxAnonymousSessions is the same limit for sessions opened by a public initialize and not
 	// used with a token since. Default: 1,000; negative: unlimited.
@@ -124,7 +124,7 @@ type StepUp int
 
 const (
 	// StepUpByRevision is StepUpOperation for clients of 2026-07-28 and later, which add the scopes
-	// to those that they have. For older clients it is StepUpGranted: many of them request only the
+	// to their current ones. For older clients it is StepUpGranted: many of them request only the
 	// named scopes and would lose the rest.
 	StepUpByRevision StepUp = iota
 	// StepUpOperation names the scopes that the operation needs.

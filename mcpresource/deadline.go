@@ -10,9 +10,9 @@ import (
 const bodyTime = 30 * time.Second
 
 // setBodyDeadline sets a deadline for the body, if there is one, so that no client holds a
-// connection by sending slowly. It applies with or without a token, because net/http reads what a
-// handler leaves unread. It reports whether it set a deadline, which must be lifted before a
-// stream. A shorter timeout of the server is kept.
+// connection by sending slowly. It applies with or without a token, because net/http reads the rest
+// of the body after the handler returns. It reports whether it set a deadline, which must be lifted
+// before a stream. A shorter timeout of the server is kept.
 func setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return false

@@ -60,8 +60,8 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	return g.named(r, d)
 }
 
-// letThrough reports an allowed request to Decisions unless its grant was reported recently. Tokens
-// are remembered as well, because finding the grant requires reading the claims.
+// letThrough reports an allowed request to Decisions unless its grant was reported recently. It
+// also remembers token IDs, because finding the grant requires reading the claims.
 func (g *Guard) letThrough(ctx context.Context, p *passage) {
 	if g.c.Decisions == nil || p.principal == nil {
 		return

@@ -217,7 +217,7 @@ func ExampleOperation_Args() {
 	// alice read 403
 }
 
-// A scope permits an operation. Check decides on which objects.
+// Scopes decide which operations a caller may use. Check decides about the objects.
 func ExampleConfig_check() {
 	owners := map[string]string{"7": "alice"}
 	guard := exampleGuard(mcpresource.Config{

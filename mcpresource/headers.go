@@ -60,8 +60,8 @@ func first(h http.Header, canonical string) string {
 	return ""
 }
 
-// singleHeaders control what a server does. With two values, a proxy and the server might each use
-// another. The names are canonical.
+// singleHeaders lists headers that change how a server handles a request. If one is repeated, a
+// proxy and the server could use different values. The names are canonical.
 var singleHeaders = []string{
 	mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type",
 }

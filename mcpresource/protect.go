@@ -45,17 +45,17 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 	return true
 }
 
-// passage holds the results of the steps of a request, each in a part of its own.
+// passage collects the results of the steps of a request. Each step writes its own part.
 type passage struct {
 	began     time.Time
 	at        *address
-	reference string // of a refusal, see Decisions
-	listens   bool   // opens a stream that stays open
+	reference string // reference of a refusal, see Decisions
+	listens   bool   // the request opens a lasting stream
 	identity
 	received
 	place
 	demanded
-	underway string // the person whom this request counts for
+	underway string // Person whose running requests include this one
 }
 
 // judge runs the steps of a request. They run in this order, each with the status for a request
@@ -92,8 +92,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	return p, nil
 }
 
-// step is one check of a request, or a few that belong together. It adds to the passage what it has
-// found.
+// step is one check of a request, or a few related checks. It stores its results in the passage.
 type step interface {
 	check(w http.ResponseWriter, r *http.Request, p *passage) *refusal
 }

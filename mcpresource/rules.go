@@ -10,19 +10,19 @@ import (
 // resources/subscribe of each URI.
 type Operation = rules.Operation
 
-// Policy decides what an operation requires. It must be safe for concurrent use.
+// Policy returns the requirement of each operation. It must be safe for concurrent use.
 type Policy = rules.Policy
 
-// Requirement is what an operation requires. The zero value requires any valid token.
+// Requirement contains the conditions for an operation. The zero value requires any valid token.
 type Requirement = rules.Requirement
 
 // Rules is a Policy of tables by method, tool, prompt and resource. Refine can also use the
 // arguments, and Config.Check then checks the object. A caller who lacks a scope gets a challenge
 // with all scopes that the message needs ([StepUp]).
 //
-// A key is an exact name, or a pattern where "*" stands for any text; for resources it is allowed
-// only at the end. An exact name takes precedence, then the pattern with the most characters other
-// than "*". Equally long patterns require the scopes of all. Do not change Rules after New.
+// A key is an exact name or a pattern. In a pattern, "*" matches any text; for resources it must be
+// the last character. An exact name takes precedence, then the pattern with the most characters
+// other than "*". Equally long patterns require the scopes of all. Do not change Rules after New.
 type Rules = rules.Rules
 
 // Authentication states how a user must have authenticated (RFC 9470). A token that does not

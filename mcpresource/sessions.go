@@ -280,10 +280,11 @@ const (
 	OwnerClient
 )
 
-// release ends what a request holds of its session.
+// release ends the request's reservation, and withdraws its claim of a session if no response
+// decided it.
 func (s *sessions) release(p *passage) {
 	s.settle(p)
-	if p.owner.Pending { // without a response
+	if p.owner.Pending { // the server sent no response
 		s.forget(context.Background(), p.session, p.owner)
 		p.owner = Binding{}
 	}

@@ -165,8 +165,8 @@ func (s *soak) kept() int {
 	return s.guard.load.underway.Len() + s.guard.sessions.opening.Len()
 }
 
-// TestSoak: a thousand streams are open at a time, tokens expire and are revoked, and clients
-// leave. Afterwards nothing is left. With MCP_AUTHD_SOAK=long it runs for minutes.
+// TestSoak checks that nothing remains after a thousand concurrent streams, expired and revoked
+// tokens, and clients that leave. With MCP_AUTHD_SOAK=long it runs for minutes.
 func TestSoak(t *testing.T) {
 	lane.Long(t, "TestStreams opens and ends a few")
 	rounds := 1

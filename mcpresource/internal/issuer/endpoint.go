@@ -76,8 +76,8 @@ func (e *Endpoint) Post(ctx context.Context, form url.Values) (status int, body 
 	return e.post(ctx, location, form)
 }
 
-// locate returns the location of the endpoint. Concurrent callers share one discovery: otherwise
-// each would wait for those of earlier callers while the authorization server does not answer.
+// locate returns the location of the endpoint. Concurrent callers share one discovery, so that they
+// do not wait in line while the authorization server does not answer.
 func (e *Endpoint) locate(ctx context.Context) (string, error) {
 	e.mu.Lock()
 	known := e.location

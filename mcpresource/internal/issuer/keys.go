@@ -22,8 +22,8 @@ var keySet = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
 const (
 	// refreshAfter is the age after which a key set is fetched again, in the background.
 	refreshAfter = 5 * time.Minute
-	// waitAfter is the age after which a request waits for a new set. Without requests none is
-	// fetched, and a withdrawn key must not be accepted even once.
+	// waitAfter is the age after which a request waits for a new set. Sets are only fetched during
+	// requests, so after a quiet time an old set could contain a withdrawn key.
 	waitAfter = 15 * time.Minute
 	// refreshPause is the minimum time between two fetches, also for unknown keys: forged tokens
 	// must not cause requests to the authorization server.

@@ -29,13 +29,13 @@ func NewBodies(bytes int64) *Bodies {
 // Share returns the most bytes of one caller.
 func Share(b *Bodies) int64 { return b.share }
 
-// usage is what a Bodies counts.
+// usage contains the counters of a Bodies, in bytes.
 type usage struct {
 	Most, Share, Total int64
 	Of                 map[string]int64 // by caller
 }
 
-// UsageOf returns what b counts.
+// UsageOf returns the counters of b.
 func UsageOf(b *Bodies) usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,8 +47,8 @@ var (
 	ErrFull  = errors.New("mcpresource: the bodies of all requests take too much memory")
 )
 
-// Take counts n bytes for who. If that exceeds a limit, it counts nothing and returns errShare or
-// errFull.
+// Take counts n bytes for who. If that exceeds a limit, it counts nothing and returns ErrShare or
+// ErrFull.
 func Take(b *Bodies, who string, n int64) error {
 	if n == 0 { // the end of a body, which may be empty: nothing to give back later
 		return nil

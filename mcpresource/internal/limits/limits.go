@@ -17,15 +17,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
-// Limits restricts what each caller may do, as MCP requires for tool calls (RS-189) and completions
-// (RS-190). A caller is a user of an issuer with all their applications, or a machine
+// Limits limits the requests of each caller. MCP requires limits for tool calls (RS-189) and
+// completions (RS-190). A caller is a user of an issuer with all their applications, or a machine
 // ([Principal.Person]), never a session or a header. A zero member means its default, a negative
 // one no limit.
 //
 // A request counts as running before its body is read, and its bytes count in [Bodies] until it
-// ends. A caller is remembered until its rates are full again. Beyond 50,000 callers, the one that
-// has used least is forgotten. Sessions are limited by Config.MaxSessions,
-// Config.MaxAnonymousSessions and [NewMemorySessions].
+// ends. Up to 50,000 rate counters are kept: one per caller, and one per caller and entry of Tools.
+// Further callers replace counters that are almost unused, never one that makes a caller wait.
+// Sessions are limited by Config.MaxSessions, Config.MaxAnonymousSessions and [NewMemorySessions].
 type Limits struct {
 	// Calls limits tool calls, completions and new sessions together. Default: 200 a second, 1000
 	// at once. Beyond it: 429 with Retry-After.
@@ -36,8 +36,8 @@ type Limits struct {
 	// Concurrent is the maximum number of running requests, including open streams and requests
 	// whose body is still arriving. Default: 200. Beyond it: 429.
 	Concurrent int
-	// Timeout ends the context of a POST, except subscriptions/listen. If nothing was answered by
-	// then, the response is 504. Default: none, only Overtime applies.
+	// Timeout ends the context of a POST, except subscriptions/listen. If the handler has sent no
+	// response by then, the response is 504. Default: none, only Overtime applies.
 	Timeout time.Duration
 	// Overtime is how long a request may continue after its token has expired. Listening streams
 	// (GET and subscriptions/listen) end with the token. A revocation ends both, before and after

@@ -15,9 +15,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/strictjson"
 )
 
-// ErrEmptyBatch means an empty array, for which JSON-RPC 2.0 §6 has a separate code (RS-119). All
-// errors of this package mean that the text is malformed, or that decoders could read it
-// differently.
+// ErrEmptyBatch is the error for an empty array, which has a separate code in JSON-RPC 2.0 §6
+// (RS-119). All errors of this package mean that the text is malformed, or that decoders could read
+// it differently.
 var ErrEmptyBatch = errors.New("an empty batch")
 
 const (

@@ -1,4 +1,4 @@
-// Package rules states what each operation requires.
+// Package rules contains the requirements of operations.
 package rules
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Requirement is what an operation requires. The zero value requires any valid token.
+// Requirement contains the conditions for an operation. The zero value requires any valid token.
 type Requirement struct {
 	Scopes []string // all are required
-	Deny   bool     // no caller may, whatever their scopes
-	// Reason is the sentence that callers get for Deny. "": the operation is not permitted.
+	Deny   bool     // refused for every caller, whatever their scopes
+	// Reason is the sentence that callers get for Deny. Default: the operation is not permitted.
 	Reason string
-	Direct bool // only the application itself may, and none of its sub-agents: see [Principal.Actors]
+	Direct bool // refused for sub-agents of the application: see [Principal.Actors]
 	Public bool // no token is required
 	// Authentication states how the user of the token must have authenticated.
 	Authentication Authentication
@@ -29,16 +29,16 @@ type Requirement struct {
 // IsOpen reports whether no token is needed.
 func IsOpen(r Requirement) bool { return r.Public && !r.Deny && !DemandsApproval(r.Clearance) }
 
-// Policy decides what an operation requires. It must be safe for concurrent use.
+// Policy returns the requirement of each operation. It must be safe for concurrent use.
 type Policy interface{ Require(Operation) Requirement }
 
 // Rules is a Policy of tables by method, tool, prompt and resource. Refine can also use the
 // arguments, and Config.Check then checks the object. A caller who lacks a scope gets a challenge
 // with all scopes that the message needs ([StepUp]).
 //
-// A key is an exact name, or a pattern where "*" stands for any text; for resources it is allowed
-// only at the end. An exact name takes precedence, then the pattern with the most characters other
-// than "*". Equally long patterns require the scopes of all. Do not change Rules after New.
+// A key is an exact name or a pattern. In a pattern, "*" matches any text; for resources it must be
+// the last character. An exact name takes precedence, then the pattern with the most characters
+// other than "*". Equally long patterns require the scopes of all. Do not change Rules after New.
 type Rules struct {
 	// Base is required for everything that is not Public. Clients request it first.
 	Base []string

@@ -13,8 +13,8 @@ import (
 
 const (
 	maxLists = 64 // in memory
-	// lead is the maximum time before the end of its ttl at which a used list is fetched again, so
-	// that no request waits.
+	// lead is how early, at most, a used list is fetched again before its ttl ends, so that no
+	// request waits.
 	lead = time.Second
 	// outage is how long after a failure requests do not wait for a new list.
 	outage = 15 * time.Second

@@ -181,7 +181,7 @@ func ProofOf(p *Principal) (Proof, bool) { return p.proof.of(p) }
 // KeepProof makes p read its claims into r once. A nil r reads them each time.
 func KeepProof(p *Principal, r *Reading) { p.proof = r }
 
-// Renewed returns p with what a later validation of its token found.
+// Renewed returns p with the scopes, expiry and claims from a later validation of its token.
 func Renewed(p, now *Principal) *Principal {
 	own := *p
 	own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
