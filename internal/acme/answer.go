@@ -15,8 +15,8 @@ import (
 // problemType is the media type of an error (RFC 8555 §6.7).
 const problemType = "application/problem+json"
 
-// asProblem turns a failed response without the problem media type into a problem document. Such
-// responses also come from proxies in front of the authority, and acmez would drop their status.
+// asProblem turns a failed response of another media type, such as a proxy's, into a problem
+// document. acmez reads only these, and would drop the status.
 func asProblem(resp *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode < 400 || kind == problemType {
@@ -41,7 +41,7 @@ func asProblem(resp *http.Response) error {
 	return nil
 }
 
-// firstLine returns the first line of body, shortened and made printable for the log.
+// firstLine returns the first line of body, cleaned for the log.
 func firstLine(body []byte) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace(body[:min(len(body), 2*maxReason)]), []byte("\n"))
 	return cleaned(strings.ToValidUTF8(string(line), ""))

@@ -22,8 +22,7 @@ const (
 
 var errAnswer = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
-// sized is a transport that limits response bodies to maxAnswer and turns failed responses into
-// problem documents.
+// sized is a transport that limits bodies to maxAnswer and applies asProblem.
 type sized struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -55,9 +54,8 @@ func (b *sizedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bound limits the responses that an issuer reads: certmagic reads bodies without a limit, and has
-// no option for its HTTP client. If an update of certmagic renames the field, every test panics
-// here.
+// bound applies sized to an issuer. certmagic reads bodies without a limit and has no option for
+// its HTTP client. If an update renames the field, every test panics here.
 func bound(i *certmagic.ACMEIssuer) {
 	client := (*http.Client)(reflect.ValueOf(i).Elem().FieldByName("httpClient").UnsafePointer())
 	client.Transport = sized{client.Transport}

@@ -18,31 +18,30 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// The DNS providers.
+// The supported DNS providers.
 const (
 	RFC2136    = "rfc2136"    // dynamic updates (RFC 2136), signed with TSIG (RFC 8945)
-	Cloudflare = "cloudflare" // Cloudflare's API
+	Cloudflare = "cloudflare" // its API
 )
 
-// Providers returns the supported values of DNS.Provider.
+// Providers returns the values for DNS.Provider.
 func Providers() []string { return []string{RFC2136, Cloudflare} }
 
-// Algorithms returns the supported TSIG algorithms (RFC 8945 §6), the default first.
+// Algorithms returns the TSIG algorithms (RFC 8945 §6), the default first.
 func Algorithms() []string { return []string{"hmac-sha256", "hmac-sha384", "hmac-sha512"} }
 
 // DNS configures DNS challenges (RFC 8555 §8.4).
 type DNS struct {
 	Provider string // one of Providers
-	Server   string // RFC2136 only: host:port of the name server that accepts updates
+	Server   string // RFC2136 only: host:port of the name server
 	KeyName  string // RFC2136 only
 	KeyAlg   string // RFC2136 only; default: the first of Algorithms
-	Secret   string // the key in base64 for RFC2136, else the API token
-	// Name is where the record is written. If set, _acme-challenge of each domain must be a CNAME
-	// for it. Default: the record is written at _acme-challenge.
+	Secret   string // RFC2136: the key in base64; else the API token
+	// Name is where records are written. _acme-challenge of each domain must be a CNAME for it.
+	// Default: _acme-challenge itself.
 	Name string
-	// Resolvers are recursive name servers (host:port) that find the zone of a name and check that
-	// the record is published. Default: the system's resolvers find the zone, and all its name
-	// servers are checked.
+	// Resolvers (host:port) find the zone of a name and check that the record is published.
+	// Default: the system's resolvers find the zone, and all its name servers are checked.
 	Resolvers []string
 }
 
@@ -125,8 +124,7 @@ func (d DNS) solver(log *zap.Logger) acmez.Solver {
 	}}}
 }
 
-// solver marks the errors of DNS challenges with dnsError, to distinguish them from the
-// authority's.
+// solver marks the errors of DNS challenges with dnsError.
 type solver struct{ *certmagic.DNS01Solver }
 
 // Present implements acmez.Solver.

@@ -23,8 +23,8 @@ func overDNS(n *acmetest.NameServer) *DNS {
 	}
 }
 
-// TestDNS checks that a certificate, also a wildcard, is issued through a record on a real name
-// server, without a request to our ports (DL-01).
+// TestDNS checks that certificates and wildcards are issued through a real name server, without
+// requests to our ports (DL-01).
 func TestDNS(t *testing.T) {
 	t.Parallel()
 	names := acmetest.StartNames(t, "dns.example.com", "_acme-challenge.cname IN CNAME challenges")
@@ -56,7 +56,7 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestDNSFailures checks that DNS failures are logged with advice in one line (DL-01).
+// TestDNSFailures checks that failures are logged with advice in one line (DL-01).
 func TestDNSFailures(t *testing.T) {
 	t.Parallel()
 	names := acmetest.StartNames(t, "dns.example.com")
@@ -125,8 +125,8 @@ func TestDNSCheck(t *testing.T) {
 	}
 }
 
-// TestOneThatCannotTry checks that a replica without a connection to the authority does not block
-// the others, and serves the certificate that another obtains (DL-01).
+// TestOneThatCannotTry checks that a replica that cannot reach the authority does not block others,
+// and serves their certificate (DL-01).
 func TestOneThatCannotTry(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t))})
@@ -142,7 +142,7 @@ func TestOneThatCannotTry(t *testing.T) {
 	h.until(h.authority.Issued(t), "DL-01: the one that was cut off", whichever)
 }
 
-// TestTurns checks that another replica can take a paused lock, and keeps it until it unlocks.
+// TestTurns checks that another replica can hold a paused lock until it unlocks.
 func TestTurns(t *testing.T) {
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t))})
 	one, other := h.replica("one").files, h.replica("other").files

@@ -13,7 +13,7 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 )
 
-// explain returns how an administrator can fix the error of an order (RFC 8555 §6.7).
+// explain returns how to fix the error of an order (RFC 8555 §6.7).
 func explain(err error, domain string, c Config) string {
 	var p acme.Problem
 	if !errors.As(err, &p) {
@@ -80,7 +80,7 @@ func explainOwn(err error, c Config) string {
 	return "it is tried again by itself"
 }
 
-// explainRecord explains why the authority may not find the record.
+// explainRecord explains why the authority may not find a record.
 func explainRecord(domain string, d *DNS) string {
 	at := "_acme-challenge." + strings.TrimPrefix(domain, "*.")
 	if d.Name != "" {
@@ -91,7 +91,7 @@ func explainRecord(domain string, d *DNS) string {
 		": it has to be in the zone that tls.acme.dns writes to"
 }
 
-// explainWriting explains why a record could not be written or was not published.
+// explainWriting explains why a record could not be published.
 func explainWriting(e *dnsError, d *DNS) string {
 	switch {
 	case e.seen:
@@ -113,7 +113,7 @@ func isNetwork(err error) bool {
 // maxReason limits the text of others in the log, in bytes.
 const maxReason = 300
 
-// reason returns an error's text for the log: one printable line of limited length.
+// reason returns an error's text, cleaned for the log.
 func reason(err error) string {
 	if err == nil {
 		return ""
@@ -121,6 +121,7 @@ func reason(err error) string {
 	return cleaned(err.Error())
 }
 
+// cleaned returns text as one printable line of at most about maxReason bytes.
 func cleaned(text string) string {
 	line := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Store contains the verbs of the store that this package needs.
+// Store contains the required verbs of the store.
 type Store interface {
 	storage.CertificateFiles
 	storage.Leases
@@ -26,7 +26,7 @@ const sealPurpose = "certificate file"
 // maxFiles limits a list. A server has one account and a few certificates of three files each.
 const maxFiles = 1000
 
-// files implements certmagic's storage with the store.
+// files implements certmagic.Storage with the store.
 type files struct {
 	store  Store
 	ring   *secrets.Ring
@@ -62,7 +62,7 @@ func (f *files) Load(ctx context.Context, key string) ([]byte, error) {
 	return value, nil
 }
 
-// missing turns storage.ErrNotFound into fs.ErrNotExist, which certmagic expects.
+// missing turns storage.ErrNotFound into certmagic's fs.ErrNotExist.
 func missing(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("acme: %w", fs.ErrNotExist)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A lock is a lease in the store, renewed every leaseAgain until it is unlocked. When a replica
-// crashes, its locks expire after at most leaseFor.
+// A lock is a lease in the store, renewed every leaseAgain. The locks of a crashed replica expire
+// within leaseFor.
 const (
 	leaseFor   = time.Minute
 	leaseAgain = leaseFor / 3
@@ -28,7 +28,7 @@ type locks struct {
 	ends map[string]func()
 }
 
-// stop ends the renewal of a lock's lease. The caller holds the mutex.
+// stop stops renewing a lock's lease. The caller holds the mutex.
 func (l *locks) stop(name string) error {
 	end := l.ends[name]
 	if end == nil {
@@ -53,8 +53,7 @@ func (f *files) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock implements certmagic.TryLocker. A lock also excludes the other goroutines of this
-// process.
+// TryLock implements certmagic.TryLocker. A lock also excludes other goroutines of this process.
 func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
 	l := &f.locked
 	l.mu.Lock()
@@ -65,7 +64,7 @@ func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
 	return f.take(ctx, name)
 }
 
-// take acquires the lease of a lock and starts to renew it. The caller holds f.locked.mu.
+// take acquires a lock's lease and starts to renew it. The caller holds f.locked.mu.
 func (f *files) take(ctx context.Context, name string) (bool, error) {
 	held, err := f.lease(ctx, name, leaseFor)
 	if err != nil || !held {
@@ -80,8 +79,8 @@ func (f *files) take(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// prolong renews a lease until ctx ends. If the store is unavailable, the lease expires, and
-// another replica may repeat the work: at worst, one certificate too many is issued.
+// prolong renews a lease until ctx ends. If the store is unavailable, the lease expires, and at
+// worst another replica obtains the same certificate.
 func (f *files) prolong(ctx context.Context, name string) {
 	tick := time.NewTicker(leaseAgain)
 	defer tick.Stop()
@@ -96,7 +95,7 @@ func (f *files) prolong(ctx context.Context, name string) {
 }
 
 // pause releases the lease for a domain until this replica tries again. certmagic keeps its lock
-// over all attempts, with hours between them; another replica may succeed sooner.
+// between attempts, which can be hours; another replica may succeed sooner.
 func (f *files) pause(ctx context.Context, domain string) {
 	l := &f.locked
 	l.mu.Lock()
@@ -110,7 +109,7 @@ func (f *files) pause(ctx context.Context, domain string) {
 }
 
 // RenewLockLease implements certmagic.LockLeaseRenewer. certmagic calls it before each attempt. It
-// returns errTurn while another replica holds the lock.
+// returns errTurn while another replica has the lock.
 func (f *files) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	f.locked.mu.Lock()
 	defer f.locked.mu.Unlock()
@@ -136,7 +135,7 @@ func (f *files) Unlock(ctx context.Context, name string) error {
 	return err
 }
 
-// lease acquires or renews a lock for the given time; 0 releases it.
+// lease acquires or renews a lock; length 0 releases it.
 func (f *files) lease(ctx context.Context, name string, length time.Duration) (bool, error) {
 	now := f.now()
 	return f.store.Lease(ctx, "acme:"+name, f.locked.holder, now, now.Add(length))

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// newLog returns a logger for certmagic. It drops debug entries and writes all others at debug
-// level, because the manager logs the important events itself.
+// newLog returns certmagic's logger. It drops debug entries and writes the others at debug level;
+// the manager logs important events itself.
 func newLog(to *slog.Logger) *zap.Logger { return zap.New(core{to}) }
 
 // core writes zap entries to slog.
@@ -42,7 +42,7 @@ func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 // Sync implements zapcore.Core.
 func (core) Sync() error { return nil }
 
-// attributes returns the fields that describe a certificate or an attempt.
+// attributes returns the fields about the certificate or attempt.
 func attributes(fields []zapcore.Field) (out []any) {
 	values := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {

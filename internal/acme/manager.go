@@ -30,26 +30,26 @@ const Protocol = acmez.ACMETLS1Protocol
 type Config struct {
 	Domains   []string
 	Directory string         // directory URL of the authority (RFC 8555 §7.1.1), https
-	Email     string         // contact address for the authority; optional
-	Roots     *x509.CertPool // trusted roots for Directory; nil: the system's
-	// HTTPPort and TLSPort are the local ports that receive the traffic of the domains' ports 80
-	// and 443. Without HTTPPort, HTTP challenges are disabled.
+	Email     string         // for mail from the authority; optional
+	Roots     *x509.CertPool // for the directory's own certificate; nil: the system's
+	// HTTPPort and TLSPort are the local ports behind the domains' ports 80 and 443. Without
+	// HTTPPort, HTTP challenges are disabled.
 	HTTPPort, TLSPort int
-	// DNS, if set, answers all challenges over DNS. Wildcard domains ("*.") require it.
+	// DNS, if set, answers all challenges. Wildcard domains ("*.") require it.
 	DNS    *DNS
 	Store  Store
 	Ring   *secrets.Ring
-	Holder string // identifies this process among all replicas
+	Holder string // identifies this process
 	Now    func() time.Time
 	Log    *slog.Logger
-	// RenewCheck is the interval between checks for certificates to renew. Default: 10 minutes.
+	// RenewCheck is the interval of checks for renewal. Default: 10 minutes.
 	RenewCheck time.Duration
-	// Measure, if set, is called with the state of each domain every 15 seconds, or every
-	// RenewCheck if that is shorter.
+	// Measure, if set, receives the state of each domain every 15 seconds, or every RenewCheck if
+	// shorter.
 	Measure func(State)
 }
 
-// Manager obtains the certificates of the domains, and renews each when a third of its lifetime is
+// Manager obtains the certificates of the domains and renews them when a third of their lifetime is
 // left.
 type Manager struct {
 	c      Config
@@ -59,7 +59,7 @@ type Manager struct {
 	issuer *certmagic.ACMEIssuer
 
 	mu     sync.Mutex        // guards failed
-	failed map[string]string // advice for each domain whose last attempt failed here
+	failed map[string]string // advice by domain, if the last attempt here failed
 }
 
 // New returns a manager. It sends no request before Run.
@@ -94,8 +94,8 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Run obtains the missing certificates and renews them until ctx ends (DL-01). The listeners must
-// be open, because the authority connects to them.
+// Run obtains and renews certificates until ctx ends (DL-01). The listeners must be open, because
+// the authority connects to them.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.cache.Stop()
 	if err := m.magic.ManageAsync(ctx, m.c.Domains); err != nil {
@@ -105,8 +105,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// Certificate returns the certificate for a handshake. It returns an error for an unknown domain,
-// or before the first certificate exists. A handshake never causes an order.
+// Certificate returns the certificate for a handshake, or an error if the name has none yet or is
+// not one of the domains. A handshake never causes an order.
 func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := m.magic.GetCertificate(hello)
 	if err != nil {
@@ -115,8 +115,8 @@ func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return cert, nil
 }
 
-// HTTP answers HTTP challenges and redirects all other requests for the domains to https. It
-// rejects methods other than GET and HEAD, because their content was already sent unencrypted.
+// HTTP answers HTTP challenges and redirects other requests for the domains to https. It rejects
+// methods other than GET and HEAD: their content was already sent unencrypted.
 func (m *Manager) HTTP() http.Handler {
 	return m.issuer.HTTPChallengeHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -135,7 +135,7 @@ func (m *Manager) HTTP() http.Handler {
 	}))
 }
 
-// Covers reports whether the domains contain host, or a wildcard for it (RFC 9525 §6.3).
+// Covers reports whether domains contains host or its wildcard (RFC 9525 §6.3).
 func Covers(domains []string, host string) bool {
 	_, above, _ := strings.Cut(host, ".")
 	return slices.Contains(domains, host) || above != "" && slices.Contains(domains, "*."+above)
@@ -154,7 +154,7 @@ func (m *Manager) event(ctx context.Context, name string, data map[string]any) e
 		m.c.Log.Info(what, "domain", domain)
 	case "cert_failed":
 		err, _ := data["error"].(error)
-		if !errors.As(err, new(acme.Problem)) { // the authority would refuse other replicas too
+		if !errors.As(err, new(acme.Problem)) { // the authority would refuse others too
 			m.files.pause(context.WithoutCancel(ctx), domain)
 		}
 		if ctx.Err() != nil {

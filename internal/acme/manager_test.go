@@ -28,7 +28,7 @@ import (
 
 const domain = "auth.example.com"
 
-// houses numbers the domains: certmagic keeps the challenges of a process by domain.
+// houses numbers the domains, because certmagic keeps a process's challenges by domain.
 var houses atomic.Int64
 
 // log is a buffer that can be read while others write.
@@ -55,7 +55,7 @@ func (l *log) until(t *testing.T, want string) {
 	})
 }
 
-// house holds one store, its replicas and their certificate authority.
+// house is a store with its replicas and their authority.
 type house struct {
 	t         *testing.T
 	store     Store
@@ -103,7 +103,7 @@ func (h *house) run(m *Manager) {
 	})
 }
 
-// serve listens with a manager on the ports that the authority connects to.
+// serve listens on the ports that the authority connects to.
 func (h *house) serve(m *Manager) {
 	if h.c.HTTPPort != 0 {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port(h.c.HTTPPort)))
@@ -157,7 +157,7 @@ func port(n int) string { return strconv.Itoa(n) }
 func whichever(*x509.Certificate) bool { return true }
 
 // TestOneObtains checks that one replica obtains the certificate and all serve it (DL-01). test/e2e
-// checks with separate processes that a replica answers the challenges of another.
+// checks that replicas answer each other's challenges.
 func TestOneObtains(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -230,7 +230,7 @@ func TestRenewalUnderLoad(t *testing.T) {
 	h.log.until(t, "renewed the certificate")
 }
 
-// TestFailures checks that the log tells the administrator how to fix a failure (DL-01).
+// TestFailures checks that the log contains advice (DL-01).
 func TestFailures(t *testing.T) {
 	t.Run("DL-01: a name without an address", func(t *testing.T) {
 		t.Parallel()
@@ -266,7 +266,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// TestHTTP checks that requests over http are redirected to https, and only to our own domains.
+// TestHTTP checks the redirects to https, which only lead to our own domains.
 func TestHTTP(t *testing.T) {
 	m := New(Config{Domains: []string{domain}, HTTPPort: 80, Log: slog.New(slog.DiscardHandler)})
 	defer m.cache.Stop()

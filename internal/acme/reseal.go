@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
-// Reseal encrypts the files with the primary master key, and returns how many had another key. If a
-// file changes meanwhile, a server that knows the primary key encrypted it.
+// Reseal encrypts the files with the primary master key, and returns how many had another. A file
+// that changes meanwhile comes from a server that knows the primary key.
 func Reseal(ctx context.Context, store storage.CertificateFiles, ring *secrets.Ring) (n int, err error) {
 	all, err := store.CertificateFilesBelow(ctx, "", maxFiles)
 	if err != nil {

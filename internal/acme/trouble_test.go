@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// lying starts an authority that answers account requests with the given handler.
+// lying starts an authority that answers account requests with account.
 func lying(t *testing.T, account http.HandlerFunc) (directory string, roots *x509.CertPool) {
 	t.Helper()
 	var server *httptest.Server
@@ -43,8 +43,8 @@ func lying(t *testing.T, account http.HandlerFunc) (directory string, roots *x50
 	return server.URL + "/dir", roots
 }
 
-// TestAuthorityInTrouble checks that an invalid response from an authority is logged in one line,
-// and that memory and time stay bounded (DL-01).
+// TestAuthorityInTrouble checks that invalid responses are logged in one line, with bounded memory
+// and time (DL-01).
 func TestAuthorityInTrouble(t *testing.T) {
 	problem := func(status int, kind string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -113,7 +113,7 @@ func TestAuthorityInTrouble(t *testing.T) {
 	}
 }
 
-// TestBodies checks that a response is read up to the limit and no further.
+// TestBodies checks that a response is not read beyond the limit.
 func TestBodies(t *testing.T) {
 	for _, c := range []struct {
 		size int
@@ -158,8 +158,8 @@ func TestFaultOfAProvider(t *testing.T) {
 	}
 }
 
-// TestEndIsTold checks that a certificate that is not renewed is still served, measured, and warned
-// about (DL-01).
+// TestEndIsTold checks that a certificate that is not renewed is still served and measured, with a
+// warning (DL-01).
 func TestEndIsTold(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, acmetest.Config{TLSPort: acmetest.Port(t, nettest.For(t)), Validity: time.Hour})
@@ -194,7 +194,7 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
-// TestEnds checks that the warning period depends on the certificate's lifetime.
+// TestEnds checks that the warning period depends on the lifetime.
 func TestEnds(t *testing.T) {
 	now := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour

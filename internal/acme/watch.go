@@ -21,14 +21,14 @@ type State struct {
 	Failed              bool      // the last attempt here failed, or a warning was just logged
 }
 
-// Ends reports whether a certificate expires soon: less than two weeks and less than a quarter of
-// its lifetime are left. Renewal starts earlier, at a third.
+// Ends reports whether less than two weeks and less than a quarter of the lifetime are left.
+// Renewal starts at a third.
 func Ends(notBefore, notAfter, now time.Time) bool {
 	left := notAfter.Sub(now)
 	return left < 14*24*time.Hour && left < notAfter.Sub(notBefore)/4
 }
 
-// watch loads certificates from other replicas, and reports and warns, until ctx ends.
+// watch loads certificates of other replicas, reports and warns, until ctx ends.
 func (m *Manager) watch(ctx context.Context) {
 	every := watchEvery
 	if m.c.RenewCheck != 0 {
@@ -49,8 +49,8 @@ func (m *Manager) watch(ctx context.Context) {
 	}
 }
 
-// look checks one domain. It loads a certificate that another replica obtained; certmagic would
-// only do so at its own next attempt, which may be hours away.
+// look checks a domain. It loads a certificate of another replica at once; certmagic would wait for
+// its own next attempt, perhaps for hours.
 func (m *Manager) look(ctx context.Context, domain string, warned map[string]time.Time) {
 	leaf := m.served(domain)
 	if leaf == nil {
@@ -103,7 +103,7 @@ func isChallenge(leaf *x509.Certificate) bool {
 	return slices.ContainsFunc(leaf.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(identifier) })
 }
 
-// note records the advice for a failed attempt, or success if advice is "".
+// note records the advice after an attempt; "" means success.
 func (m *Manager) note(domain, advice string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Rate allows Burst events at once, and one more every Every.
+// Rate allows Burst events at once, and then one per Every.
 type Rate struct {
 	Every time.Duration // 0: no limit
 	Burst int           // below 1 means 1
@@ -56,9 +56,9 @@ const (
 // Limiter holds a token bucket for each key, using the generic cell rate algorithm: it stores only
 // when a bucket is full again. It is safe for concurrent use.
 //
-// It holds up to a fixed number of keys, and new keys never make it forget one that must wait. When
-// it is full, it drops full buckets, which loses no information. Otherwise it drops, among a few,
-// the fullest bucket with a token left. If all are empty, new keys share a fixed number of buckets.
+// It holds up to size keys, and never forgets one that must wait. To make room it drops full
+// buckets, or else the fullest of a few with a token left. If all are empty, new keys share a fixed
+// number of buckets.
 type Limiter[K comparable] struct {
 	size  int
 	now   func() time.Time
@@ -106,8 +106,8 @@ func (l *Limiter[K]) Len() int {
 	return len(l.buckets)
 }
 
-// lacks returns the time until the bucket of d is full. It is at most the window, so a clock that
-// was set back makes no caller wait longer.
+// lacks returns the time until the bucket of d is full, at most its window: a clock that was set
+// back makes no caller wait longer.
 func (l *Limiter[K]) lacks(d Draw[K], now time.Duration) time.Duration {
 	b, ok := l.buckets[d.Key]
 	if !ok && now < l.spilled {
@@ -151,5 +151,5 @@ func (l *Limiter[K]) evict(now time.Duration) bool {
 	return dropped || found
 }
 
-// place returns the index of a key's shared bucket. The seed keeps secret which keys share one.
+// place returns the shared bucket of a key. The seed keeps secret which keys share one.
 func (l *Limiter[K]) place(key K) uint64 { return maphash.Comparable(l.seed, key) % shared }

@@ -65,8 +65,8 @@ func TestLimiterExtremes(t *testing.T) {
 	}
 }
 
-// TestLimiterFlood checks that keys used once displace neither a key that must wait nor one with
-// fewer tokens, and that memory is bounded (RS-51, RS-196).
+// TestLimiterFlood checks that keys used once displace no key that must wait or has fewer tokens,
+// and that memory is bounded (RS-51, RS-196).
 func TestLimiterFlood(t *testing.T) {
 	c := newClock()
 	l := NewLimiter[string](100, c.now)
@@ -91,8 +91,8 @@ func TestLimiterFlood(t *testing.T) {
 	}
 }
 
-// TestLimiterFullOfThrottled checks that a limiter full of keys that must wait forgets none of
-// them. New keys share buckets, and get their own as soon as there is room.
+// TestLimiterFullOfThrottled checks that keys that must wait are not forgotten. New keys share
+// buckets until there is room.
 func TestLimiterFullOfThrottled(t *testing.T) {
 	c := newClock()
 	l := NewLimiter[int](50, c.now)

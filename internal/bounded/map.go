@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// coarse is the precision of the order of use. A second Get within it takes only the read lock.
+// coarse is the precision of the order of use. Get takes the write lock only if the last use is
+// older.
 const coarse = time.Second
 
-// Map holds up to a fixed number of entries and forgets the least recently used. An entry can have
-// an expiry time, after which it is not found. If entries have owners, the owner with the most
-// entries loses one, so no owner can displace the entries of others. It is safe for concurrent use,
-// and a hit allocates nothing.
+// Map holds up to a fixed number of entries and forgets the least recently used. Entries can
+// expire. If they have owners, the owner with the most entries loses one, so that no owner
+// displaces the entries of others. It is safe for concurrent use, and a hit allocates nothing.
 type Map[K comparable, V any] struct {
 	size  int
 	now   func() time.Time
@@ -27,9 +27,9 @@ func New[K comparable, V any](size int, now func() time.Time) *Map[K, V] {
 	return NewShared[K, V](size, now, nil)
 }
 
-// NewShared returns a map of up to size entries that belong to owners. Owners must be comparable.
-// Among owners with equally many entries, the owner of the least recently used entry loses it.
-// Adding to a full map takes time proportional to the number of owners.
+// NewShared returns a map of up to size entries with owners, which must be comparable. Among equal
+// owners, the owner of the least recently used entry loses it. Adding to a full map takes time
+// proportional to the number of owners.
 func NewShared[K comparable, V any](size int, now func() time.Time, owner func(V) any) *Map[K, V] {
 	return &Map[K, V]{size: size, now: now, owner: owner, entries: map[K]*entry[K, V]{}, lines: map[any]*line[K, V]{}}
 }
@@ -37,7 +37,7 @@ func NewShared[K comparable, V any](size int, now func() time.Time, owner func(V
 // Get returns the value of a key. It counts as a use, with a precision of a second.
 func (m *Map[K, V]) Get(key K) (v V, ok bool) { return m.GetAt(key, m.now()) }
 
-// GetAt is Get for a caller that knows the time: reading the clock can cost as much as the lookup.
+// GetAt is Get with a known time: reading the clock can cost as much as the lookup.
 func (m *Map[K, V]) GetAt(key K, now time.Time) (v V, ok bool) {
 	m.mu.RLock()
 	e := m.entries[key]
@@ -71,7 +71,7 @@ func (m *Map[K, V]) use(key K, now time.Time, until *time.Time) (v V, ok bool) {
 	return e.value, true
 }
 
-// Put sets the value of a key and its expiry time; the zero time means never. It counts as a use.
+// Put sets a value and its expiry time (zero: never). It counts as a use.
 func (m *Map[K, V]) Put(key K, v V, until time.Time) {
 	now := m.now()
 	m.mu.Lock()
@@ -134,8 +134,8 @@ func (m *Map[K, V]) live(key K, now time.Time) *entry[K, V] {
 	return e
 }
 
-// insert adds an entry for a key that has none. It first removes expired entries from the end of
-// the owner's line, so the map shrinks after a quiet time.
+// insert adds an entry for a new key. It first removes expired entries from the end of the owner's
+// line, so the map shrinks after a quiet time.
 func (m *Map[K, V]) insert(key K, v V, now, until time.Time) {
 	e := &entry[K, V]{key: key, value: v, used: now, until: until}
 	if m.size <= 0 || e.ended(now) {
@@ -173,8 +173,8 @@ func (m *Map[K, V]) lineOf(v V) *line[K, V] {
 	return l
 }
 
-// longest returns the line with the most entries; among equals, the one whose last entry was used
-// least recently.
+// longest returns the line with the most entries. Among equals, it returns the line whose last
+// entry was used earliest.
 func (m *Map[K, V]) longest() (most *line[K, V]) {
 	for _, l := range m.lines {
 		if most == nil || l.length > most.length || l.length == most.length && l.back.used.Before(most.back.used) {

@@ -19,12 +19,10 @@ type app struct {
 	at, token       string // registration_client_uri and registration_access_token (RFC 7592), or ""
 }
 
-// redirectURI is a loopback address without a listener: most checks end before the browser gets
-// there.
+// redirectURI has no listener: most checks end before the browser gets there.
 const redirectURI = "http://127.0.0.1:49152/callback"
 
-// record returns the metadata that MCP clients register, with changes. A nil value removes a
-// member.
+// record returns the metadata that MCP clients register, with changes; nil removes a member.
 func record(change map[string]any) string {
 	r := map[string]any{
 		"client_name": "mcp-authd lab", "redirect_uris": []string{redirectURI}, "token_endpoint_auth_method": "none",
@@ -105,7 +103,7 @@ func (b *bench) registerAgain(ctx context.Context, first string) {
 	b.forget(ctx, secret)
 }
 
-// wrongRegistrations checks that invalid registrations are refused. It deletes any that succeed.
+// wrongRegistrations checks that invalid registrations are refused, and deletes the others.
 func (b *bench) wrongRegistrations(ctx context.Context) {
 	for _, c := range []struct {
 		id, what string
@@ -148,8 +146,7 @@ func (b *bench) forget(ctx context.Context, c *app) {
 // tidy deletes the client of the run.
 func (b *bench) tidy(ctx context.Context) { b.forget(ctx, b.app) }
 
-// request returns the URL of a valid authorization request with changes. A nil value removes a
-// parameter.
+// request returns the URL of a valid authorization request with changes; nil removes a parameter.
 func (b *bench) request(change url.Values) string {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {b.app.id}, "redirect_uri": {b.app.redirectURI}, "state": {state},
@@ -173,10 +170,10 @@ func (b *bench) request(change url.Values) string {
 	return b.server.AuthorizationEndpoint + mark + q.Encode()
 }
 
-// state contains characters that break if a server encodes them twice or not at all.
+// state contains characters that break if a server encodes them twice or never.
 const state = "a b+c/d=é&"
 
-// verifier is shared by all requests. A run protects nothing, so it need not be secret.
+// verifier is shared by all requests. It need not be secret, because a run protects nothing.
 var verifier = rand.Text() + rand.Text()
 
 func challenge(verifier string) string {

@@ -13,8 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// The levels of a requirement. SHOULD also covers needs of several clients that no specification
-// states.
+// The levels of a requirement. SHOULD includes needs of several clients beyond the specifications.
 const (
 	must   = "MUST"
 	should = "SHOULD"
@@ -73,7 +72,7 @@ func (a *answer) says() string {
 	return s
 }
 
-// back returns the redirect target, or nil unless it is redirectURI with parameters.
+// back returns the redirect target if it is redirectURI with parameters, else nil.
 func (a *answer) back(redirectURI string) *url.URL {
 	to := a.header.Get("Location")
 	behind, isBack := strings.CutPrefix(to, redirectURI)
@@ -88,9 +87,8 @@ func (a *answer) back(redirectURI string) *url.URL {
 	return u
 }
 
-// do sends a request, but only to the issuer's origin. Metadata and Location headers could name
-// other servers, even on this machine. It counts requests and pauses between those to another
-// machine.
+// do sends a request, counted and paused, to the issuer's origin only. Metadata and Location
+// headers could name other servers, even on this machine.
 func (b *bench) do(req *http.Request) (*answer, error) {
 	if err := discovery.CheckURL(req.URL.String()); err != nil {
 		return nil, err
@@ -170,7 +168,7 @@ func (b *bench) judge(id, level, what string, a *answer, err error, good func(*a
 	b.want(id, level, what, good(a), "%s", a.says())
 }
 
-// refused returns a check for a 4xx response with a JSON error that has one of the codes.
+// refused returns a check for a 4xx response with one of the JSON error codes.
 func refused(codes ...string) func(*answer) bool {
 	return func(a *answer) bool {
 		for _, c := range codes {

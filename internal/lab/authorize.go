@@ -35,7 +35,7 @@ func (b *bench) authorization(ctx context.Context) {
 	b.whatIsAsked(ctx)
 }
 
-// goesOn reports whether a response continues a valid request: a page, or a redirect to one.
+// goesOn reports whether a response is a page or a redirect to one, not back to the client.
 func (b *bench) goesOn(a *answer) bool {
 	return a.status == http.StatusOK || a.status >= 300 && a.status < 400 && a.back(b.app.redirectURI) == nil
 }
@@ -116,7 +116,7 @@ func (b *bench) whoAsks(ctx context.Context) {
 	b.judge("AS-54", must, "a redirect URI on loopback is taken with any port (RFC 8252)", a, err, b.goesOn)
 }
 
-// whatIsAsked checks other invalid parameters, whose errors may go back to the client.
+// whatIsAsked checks other invalid parameters; their errors may go to the client.
 func (b *bench) whatIsAsked(ctx context.Context) {
 	for _, c := range []struct {
 		id, level, what string

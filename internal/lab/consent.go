@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Consent is the path where a server on another machine permits tests of its origin. The text must
-// contain the line "mcp-authd lab until DATE" with the last day, such as 2026-12-31.
+// Consent is the path where a server on another machine permits tests, in a line "mcp-authd lab
+// until DATE" with the last day, such as 2026-12-31.
 const Consent = "/.well-known/mcp-authd-lab"
 
 // consentFor limits how far ahead the last day may be, so that a forgotten file expires.
@@ -47,7 +47,7 @@ func (b *bench) consented(ctx context.Context) error {
 		b.o.Now().UTC().AddDate(0, 0, 7).Format(time.DateOnly))
 }
 
-// newBench checks the issuer and returns a run for it.
+// newBench checks the issuer and prepares a run.
 func newBench(issuer string, o Options) (*bench, error) {
 	if err := discovery.CheckURL(issuer); err != nil {
 		return nil, err

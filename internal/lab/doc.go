@@ -4,8 +4,8 @@
 // refreshes tokens.
 //
 // It must not serve as a weapon. It tests only servers on this machine and others that consent (see
-// [Consent]). It sends one request at a time, at most [MaxRequests], with a pause between requests
-// to another machine. It guesses no passwords.
+// [Consent]). It sends one request at a time, at most [MaxRequests], and pauses between requests to
+// another machine. It guesses no passwords.
 package lab
 
 import (
@@ -72,20 +72,20 @@ type Options struct {
 	Now       func() time.Time
 	Transport http.RoundTripper // default: the transport of net/http
 
-	// ClientID and RedirectURI belong to an existing client, for a server without registration. The
+	// ClientID and RedirectURI belong to an existing client, for servers without registration. The
 	// redirect URI must be on loopback.
 	ClientID, RedirectURI string
 	ClientSecret          string // for a confidential client
-	// Resource is the MCP server that tokens are requested for; optional.
+	// Resource, if set, is the MCP server that tokens are requested for.
 	Resource string
 	// Visit lets a user sign in and consent at an authorization URL, and returns the resulting
-	// redirect URL with its parameters. Without it, checks that need a user are skipped.
+	// redirect URL. Without it, checks that need a user are skipped.
 	Visit func(ctx context.Context, authorizeURL string) (*url.URL, error)
 }
 
 // Run tests the authorization server of an issuer. It returns an error if the issuer is invalid,
-// the server does not consent (ErrNoConsent), ctx ends, or the run exceeds MaxRequests. A server
-// that does not respond fails its checks.
+// the server does not consent (ErrNoConsent), ctx ends, or the run exceeds MaxRequests. If the
+// server does not respond, its checks fail.
 func Run(ctx context.Context, issuer string, o Options) (Report, error) {
 	b, err := newBench(issuer, o)
 	if err != nil {
@@ -109,7 +109,7 @@ func Run(ctx context.Context, issuer string, o Options) (Report, error) {
 	return r, b.broken
 }
 
-// bench is a run: the server under test, and the results so far.
+// bench is a run with its results so far.
 type bench struct {
 	o        Options
 	issuer   string

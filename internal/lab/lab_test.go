@@ -43,7 +43,7 @@ func TestOurselves(t *testing.T) {
 		t.Errorf("DL-06 %s", f)
 	}
 	for _, x := range r.Results {
-		// Errors for self-registered clients stay on a page, and a used refresh token gets the same
+		// Errors for self-registered clients stay on a page. A used refresh token gets the same
 		// response for a minute.
 		if x.Verdict == Skipped && x.Requirement != "AS-42" && x.Requirement != "AS-95" {
 			t.Errorf("DL-06 %s was skipped: %s", x.Requirement, x.Why)
@@ -54,7 +54,7 @@ func TestOurselves(t *testing.T) {
 	}
 }
 
-// TestForeignServers tests other products, configured for ordinary OpenID Connect clients.
+// TestForeignServers tests other products, set up for ordinary OpenID Connect clients.
 func TestForeignServers(t *testing.T) {
 	lacks := map[string][]string{
 		"Dex":                {"AS-18", "AS-26", "AS-46", "AS-61"},
@@ -157,7 +157,7 @@ func TestSloppyServer(t *testing.T) {
 	}
 }
 
-// elsewhere is a transport to a server on another machine that returns this consent.
+// elsewhere is a transport to another machine's server with this consent.
 type elsewhere struct {
 	consent string
 	asked   []string
@@ -199,8 +199,8 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// TestOtherServersAreLeftAlone checks that requests stay at the tested origin, because a server's
-// metadata can name any URL.
+// TestOtherServersAreLeftAlone checks that requests stay at the tested origin: metadata can name
+// any URL.
 func TestOtherServersAreLeftAlone(t *testing.T) {
 	e := &elsewhere{consent: "mcp-authd lab until 2026-12-31"}
 	b, err := newBench("https://auth.example.com", Options{Now: time.Now, Transport: e})

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// discover reads the metadata from every well-known path that clients use.
+// discover reads the metadata from every well-known path.
 func (b *bench) discover(ctx context.Context) {
 	first := ""
 	for _, path := range metadata.AuthorizationServerPaths(b.issuer) {
@@ -108,7 +108,7 @@ func (b *bench) endpoints() {
 	b.want("AS-01", must, "each endpoint is https (http on this machine)", len(clear) == 0, "%v", clear)
 }
 
-// readable checks that browsers and clients of other protocol versions can read the metadata.
+// readable checks that browsers and clients of other revisions can read the metadata.
 func (b *bench) readable(ctx context.Context, doc *answer) {
 	a, err := b.get(ctx, doc.at.String(), http.Header{"Mcp-Protocol-Version": {"1999-01-01"}})
 	b.judge("AS-13", should, "an unknown MCP-Protocol-Version does not break it", a, err,
@@ -146,7 +146,7 @@ func one(first bool, a, b string) string {
 	return b
 }
 
-// squeezed returns JSON without whitespace, so that an empty list always looks the same.
+// squeezed removes whitespace from JSON, so that empty lists look the same.
 func squeezed(text []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// signIn runs the checks of codes and tokens, which need a user. Each code requires a visit; after
-// the first, the user is usually still signed in and sees nothing.
+// signIn checks codes and tokens. Each code requires a visit; after the first, the user is usually
+// still signed in and sees nothing.
 func (b *bench) signIn(ctx context.Context) {
 	const what = "a code is redeemed with its verifier"
 	if b.o.Visit == nil || b.app == nil {
@@ -67,7 +67,7 @@ func (b *bench) visit(ctx context.Context) (string, error) {
 	return q.Get("code"), nil
 }
 
-// visits returns the results of the first visit. Later visits are not checked again.
+// visits returns the results of the first visit. Later visits are not checked.
 func (b *bench) visits() (out []Result) {
 	for _, r := range b.results {
 		if r.Requirement == "AS-43" {

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// provider returns a working tracer only for our scopes. Libraries such as fosite also start spans
-// when the context has one, and record error texts with data from clients.
+// provider returns working tracers only for our scopes. Libraries such as fosite also start spans
+// when the context has one, with error texts that contain client data.
 type provider struct {
 	embedded.TracerProvider
 	real trace.TracerProvider

@@ -24,7 +24,7 @@ func newQueue(out *outlet) *queue {
 	}
 }
 
-// OnEnd implements sdk.SpanProcessor. It drops a span rather than wait for the collector.
+// OnEnd implements sdk.SpanProcessor. It never waits for the collector.
 func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return

@@ -15,19 +15,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// sampler selects traces by a keyed digest of their IDs, so all servers select the same traces.
-// Callers choose the sampled flag and the trace ID: sampler ignores the flag, and the digest is
-// unpredictable. If very many requests repeat a trace ID, each is selected at random.
+// sampler selects traces by a keyed digest of their IDs, so servers with the same key select the
+// same traces. Callers choose the sampled flag and the trace ID: the flag is ignored, and the
+// digest is unpredictable. If very many requests repeat an ID, each is selected at random.
 type sampler struct {
 	part  float64
 	key   []byte
 	named *bounded.Limiter[trace.TraceID]
 }
 
-// perTrace limits the requests with the same trace ID that are selected by digest.
+// perTrace limits the requests per trace ID that are selected by digest.
 var perTrace = bounded.PerSecond(1, 100)
 
-// maxTraces limits the trace IDs that are counted.
+// maxTraces limits the counted trace IDs.
 const maxTraces = 10_000
 
 func newSampler(part float64, key []byte) sdk.Sampler {

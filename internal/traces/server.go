@@ -14,7 +14,7 @@ import (
 )
 
 // Handler returns next with a span for each request except health checks. The span continues the
-// caller's trace, if the request has one.
+// caller's trace, if any.
 func (t *Traces) Handler(next http.Handler) http.Handler {
 	if t == nil {
 		return next
@@ -45,9 +45,8 @@ func (t *Traces) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// conclude records the result of a request. The route is the mux pattern, because paths contain
-// link tokens and IDs, and queries contain codes. Status 0 means that the handler panicked before
-// it sent one.
+// conclude records the result. The route is the mux pattern, because paths and queries contain
+// tokens, IDs and codes. Status 0 means that the handler panicked.
 func conclude(s trace.Span, method, pattern string, status int) {
 	route := pattern
 	if _, path, ok := strings.Cut(pattern, " "); ok {

@@ -1,5 +1,5 @@
-// Package traces sends spans to a collector (OpenTelemetry, OTLP over HTTP; OB-08). It creates the
-// spans of incoming requests; package span adds the operations inside them.
+// Package traces sends spans of requests to a collector (OpenTelemetry, OTLP over HTTP; OB-08).
+// Package span adds the operations inside them.
 package traces
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
 )
 
-// Config configures the export of spans. The OTEL_ environment variables replace Endpoint, Headers
-// and Sample where they are zero.
+// Config configures the export. OTEL_ environment variables replace Endpoint, Headers and Sample if
+// they are zero.
 type Config struct {
 	Endpoint string            // collector URL without /v1/traces
-	Headers  map[string]string // sent to the collector
-	// Sample is the fraction of traces to send, up to 1. Default: the environment, else 1.
+	Headers  map[string]string // for the collector
+	// Sample is the fraction of traces to send, up to 1. 0: OTEL_TRACES_SAMPLER decides.
 	Sample float64
-	// Key selects the traces. Servers with the same key select the same traces. Default: a random
-	// key per process.
+	// Key selects traces: servers with the same key send the same ones. Default: random per
+	// process.
 	Key     []byte
 	Issuer  string // URL of this server
-	Version string // version of this program
+	Version string // of this program
 	Logger  *slog.Logger
 	// Told is called with the number of spans that were sent, failed or dropped. It must not block.
 	Told func(result string, spans int)
@@ -43,26 +43,26 @@ type Config struct {
 // The results that Told receives.
 const (
 	Sent    = "sent"    // the collector accepted them
-	Failed  = "failed"  // the collector refused them or was unavailable
+	Failed  = "failed"  // the collector did not accept them
 	Dropped = "dropped" // the queue was full
 )
 
-// Traces creates and exports the spans of one process. The methods of a nil *Traces do nothing.
+// Traces creates and exports the spans of a process. The methods of a nil *Traces do nothing.
 type Traces struct {
 	sdk      *sdk.TracerProvider
 	out      *outlet
 	provider *provider
 	prefix   string // of the server's paths
-	cookie   string // name of the cookie
+	cookie   string // its name
 	secure   bool   // the server uses https
 	chosen   bool   // Config.Sample, not the environment, selects traces
 }
 
 const (
-	// waiting is the maximum number of spans in the queue, and batch the number per export.
+	// waiting limits the queue, and batch each export, in spans.
 	waiting = 4096
 	batch   = 512
-	// maxText limits an attribute, in bytes. Tool arguments, if enabled, are the longest.
+	// maxText limits an attribute, in bytes. Tool arguments are the longest.
 	maxText = 4096
 	// endTime limits the export of the last spans.
 	endTime = 5 * time.Second
@@ -116,8 +116,8 @@ func (c Config) exporter() (out []otlptracehttp.Option) {
 	return out
 }
 
-// Store returns an observer for package internal/storage/timed. It records each verb of the store
-// as a span of the request that caused it. database is "sqlite" or "postgresql".
+// Store returns an observer for package internal/storage/timed that records each verb as a span of
+// its request. database is "sqlite" or "postgresql".
 func (t *Traces) Store(database string) func(context.Context, string, time.Time, time.Duration, error) {
 	system := attribute.String("db.system.name", database)
 	return func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {
@@ -128,8 +128,8 @@ func (t *Traces) Store(database string) func(context.Context, string, time.Time,
 	}
 }
 
-// Calls returns a tracer of MCP calls for a guard, or nil if t is nil. With arguments it records
-// tool arguments.
+// Calls returns a tracer of MCP calls for a guard, or nil if t is nil. It can record tool
+// arguments.
 func (t *Traces) Calls(arguments bool) mcpresource.Tracer {
 	if t == nil {
 		return nil

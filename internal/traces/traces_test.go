@@ -76,8 +76,8 @@ const (
 	theirParent = "00-" + theirTrace + "-b7ad6b7169203331-01"
 )
 
-// TestServerSpans checks that a request has a span that follows the HTTP conventions, with its
-// operations below, and without path, query, headers or error texts (OB-08).
+// TestServerSpans checks that spans follow the HTTP conventions and contain no path, query, header
+// or error text (OB-08).
 func TestServerSpans(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /link/{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -141,8 +141,8 @@ func TestContextOfCallers(t *testing.T) {
 	}
 }
 
-// TestSample checks that callers cannot control the selection of traces: not with the flag, a
-// chosen ID or a repeated one. Servers with the same key select the same traces (OB-08).
+// TestSample checks that callers cannot select traces by the flag, a chosen ID or a repeated one,
+// and that servers with the same key select the same traces (OB-08).
 func TestSample(t *testing.T) {
 	const n = 400
 	kept := func(c Config, parent func(i int) string) (out []string) {
@@ -198,8 +198,8 @@ func TestSampleIsNotTold(t *testing.T) {
 	}
 }
 
-// TestOneSignIn checks that a browser stays in one trace through a sign-in, and that another
-// authorization request starts a new trace.
+// TestOneSignIn checks that a browser's sign-in is one trace, and another authorization request
+// starts another.
 func TestOneSignIn(t *testing.T) {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/authorize", "/login", "/callback/idp"} {
@@ -235,8 +235,7 @@ func TestOneSignIn(t *testing.T) {
 	}
 }
 
-// TestLibraries checks that spans of a library such as fosite are not sent, and that our spans keep
-// their parent.
+// TestLibraries checks that a library's spans are not sent, and that ours keep their parent.
 func TestLibraries(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		ctx, s := trace.SpanFromContext(r.Context()).TracerProvider().Tracer("github.com/ory/fosite").
@@ -253,7 +252,7 @@ func TestLibraries(t *testing.T) {
 	}
 }
 
-// TestAborted checks that a handler that panics has a failed span, and that the panic continues.
+// TestAborted checks that the span of a handler that panics fails, and the panic continues.
 func TestAborted(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)
@@ -272,7 +271,7 @@ func TestAborted(t *testing.T) {
 }
 
 // TestCollectorAway checks that failed spans are counted and logged once, and that spans beyond the
-// queue are dropped without blocking requests (OB-08).
+// queue are dropped without delay (OB-08).
 func TestCollectorAway(t *testing.T) {
 	r := newRig(t, Config{Sample: 1}, http.NotFoundHandler())
 	r.Answer(http.StatusBadRequest)
@@ -295,7 +294,7 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestStoreVerbs checks that results such as ErrNotFound do not mark a span as failed.
+// TestStoreVerbs checks that storage.ErrNotFound does not mark a span as failed.
 func TestStoreVerbs(t *testing.T) {
 	var verbs func(context.Context, string, time.Time, time.Duration, error)
 	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

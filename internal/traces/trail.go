@@ -11,12 +11,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Browsers send no trace headers. A cookie keeps the trace context from the authorization request
-// to the redirect with the code, so a whole sign-in is one trace.
+// Browsers send no trace headers. A cookie keeps the trace from the authorization request to the
+// redirect with the code.
 const (
 	cookieLife = 600 // seconds
-	// maxContext limits trace headers, in bytes. W3C Trace Context §3.3.1.5 names 512 for
-	// tracestate.
+	// maxContext limits trace headers, in bytes (tracestate: W3C Trace Context §3.3.1.5).
 	maxContext = 512
 )
 
@@ -64,8 +63,8 @@ func (t *Traces) begins(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == t.prefix+"/authorize"
 }
 
-// attemptOf identifies a sign-in of a browser by parameters that stay the same when our pages
-// return to the authorization request.
+// attemptOf identifies a sign-in by the parameters that stay the same when our pages return to the
+// authorization request.
 func attemptOf(r *http.Request) string {
 	q := r.URL.Query()
 	sum := sha256.Sum256([]byte(q.Get("client_id") + "\x00" + q.Get("code_challenge")))
@@ -73,7 +72,7 @@ func attemptOf(r *http.Request) string {
 }
 
 // extract returns ctx with the trace of the headers (W3C Trace Context). It ignores values that are
-// too long, repeated or malformed (RS-213), and never reads baggage.
+// too long, repeated or malformed (RS-213), and baggage.
 func extract(ctx context.Context, h http.Header) context.Context {
 	parent, state := h["Traceparent"], strings.Join(h["Tracestate"], ",")
 	if len(parent) != 1 || len(parent[0]) > maxContext {
