@@ -23,7 +23,7 @@ func Carry(
 }
 
 // Onward returns base with a span for each request of a trace. The trace continues at the called
-// server: its headers replace those of the request (W3C Trace Context).
+// server: its headers replace the request's (W3C Trace Context).
 func Onward(base http.RoundTripper) http.RoundTripper {
 	return client{base: base.RoundTrip, onward: true}
 }
