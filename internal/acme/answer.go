@@ -28,7 +28,8 @@ func asProblem(resp *http.Response) error {
 		return err
 	}
 	var p acme.Problem
-	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, problems) { // else only the media type is wrong
+	// An ACME problem with a wrong media type keeps its body.
+	if json.Unmarshal(body, &p) != nil || !strings.HasPrefix(p.Type, problems) {
 		// RFC 9457 §4.2.1: about:blank adds nothing to the status.
 		p = acme.Problem{Type: "about:blank", Status: resp.StatusCode, Detail: firstLine(body)}
 		if body, err = json.Marshal(p); err != nil {
