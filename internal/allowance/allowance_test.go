@@ -88,7 +88,8 @@ func TestReplicasShare(t *testing.T) {
 		if got < burst || got > burst+3*each {
 			t.Errorf("got %d, want %d to %d", got, burst, burst+3*each)
 		}
-		if calls := r.store.calls.Load(); calls > 3*burst/4 { // several concurrent requests can find the same unpaid part
+		// several concurrent requests can find the same unpaid part
+		if calls := r.store.calls.Load(); calls > 3*burst/4 {
 			t.Errorf("the store was asked %d times", calls)
 		}
 	})
