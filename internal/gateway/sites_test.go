@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
@@ -274,4 +275,50 @@ func TestReplacedSites(t *testing.T) {
 			t.Errorf("after the end of %s, %s is served: %v, want %v", a, path, got, want)
 		}
 	}
+}
+
+// dark is a server that does not answer until answer is closed.
+type dark struct {
+	fake
+	answer chan struct{}
+}
+
+func (d dark) Check(ctx context.Context) error {
+	select {
+	case <-d.answer:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A server that does not answer is down for a probe. It delays no other, and the probe waits a
+// second for all of them together, even if it gives up earlier itself.
+func TestReadyzBesideDarkServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sites, err := NewSites("https://auth.example.com", http.NotFoundHandler())
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer := make(chan struct{})
+		servers := []Site{{Resource: "lit", Server: fake{}}}
+		for i := range 5 {
+			servers = append(servers, Site{Resource: fmt.Sprint("dark ", i), Server: dark{answer: answer}})
+		}
+		sites.now.Store(&table{servers: servers})
+		began := time.Now()
+		states := sites.states(t.Context())
+		if waited := time.Since(began); waited != stateTime {
+			t.Errorf("waited %s", waited)
+		}
+		for name, state := range states {
+			if want := map[bool]string{true: "up", false: "down"}[name == "lit"]; state != want {
+				t.Errorf("%s: got %s, want %s", name, state, want)
+			}
+		}
+		if len(states) != len(servers) {
+			t.Errorf("got %v", states)
+		}
+		close(answer) // ends the checks that continue
+	})
 }
