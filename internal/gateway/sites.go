@@ -237,11 +237,12 @@ const stateTime = time.Second
 func (s *Sites) states(ctx context.Context) map[string]string {
 	servers := s.now.Load().servers
 	out, up := map[string]string{}, make(chan string, len(servers))
+	lasting := context.WithoutCancel(ctx)
 	for _, checked := range servers {
 		out[checked.Resource] = "down"
 		go func() {
 			state := ""
-			if checked.Server.Check(context.WithoutCancel(ctx)) == nil {
+			if checked.Server.Check(lasting) == nil {
 				state = checked.Resource
 			}
 			up <- state
