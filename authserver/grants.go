@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // grants contains the parts behind the client endpoints /token, /introspect and /revoke.
@@ -18,9 +19,8 @@ type grants struct {
 	endpoint   string // the URL of /token
 	// pushEndpoint is the URL of /par.
 	pushEndpoint string
-	exchange     *grant.Exchange
 	clearances   *grant.Clearances
-	bearer       *grant.Bearer // nil: no issuer is trusted
+	byType       map[string]tokenGrant // by grant type
 	shell        *shell.Shell
 	proxies      TrustedProxies
 }
@@ -45,13 +45,35 @@ func (s *Server) newGrants() grants {
 		pushEndpoint: c.Issuer + "/par",
 		proxies:      c.TrustedProxies,
 	}
-	g.exchange = s.newExchange(g.tokens)
 	g.clearances = &grant.Clearances{Tokens: g.tokens, Desk: s.newDesk()}
-	g.shell = s.newShell(g.authenticate, refresh)
-	if c.Trust != nil {
-		g.bearer = s.newBearer(&g)
-	}
+	g.shell = s.newShell(g.authenticate)
+	g.byType = s.grantTypes(&g, refresh)
 	return g
+}
+
+// grantTypes returns the grants by type. The password grant is not supported (OAuth 2.1 §10, AS-03).
+func (s *Server) grantTypes(g *grants, refresh *grant.RefreshTokens) map[string]tokenGrant {
+	c, minter := s.cfg, s.newMinter()
+	code := &grant.Code{
+		Store:    c.Store,
+		Catalog:  s.catalog,
+		Bindings: s.bindings,
+		Refresh:  refresh,
+		Minter:   minter,
+		IDTokens: &grant.IDTokens{Issuer: c.Issuer, Keys: s.keys},
+	}
+	types := map[string]tokenGrant{
+		oauth.GrantCode:       g.authenticated(code),
+		oauth.GrantDeviceCode: g.authenticated(&grant.Device{Store: c.Store, Code: code}),
+		oauth.GrantRefresh:    g.authenticated(s.newRefresh(refresh, minter)),
+		oauth.GrantClientCredentials: g.authenticated(
+			&grant.Machine{Programs: s.newProgramKeys(minter), Catalog: s.catalog, Minter: minter}),
+		oauth.GrantTokenExchange: g.exchanged(s.newExchange(g.tokens)),
+	}
+	if c.Trust != nil {
+		types[oauth.GrantJWTBearer] = asserted(s.newBearer(g))
+	}
+	return types
 }
 
 func (s *Server) newBearer(g *grants) *grant.Bearer {
@@ -139,24 +161,14 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 	return &grant.Exchange{Kinds: kinds}
 }
 
-// newShell assembles the grants for token requests. The password grant is not supported (OAuth 2.1
-// §10, AS-03).
-func (s *Server) newShell(authenticate shell.Authenticate, refresh *grant.RefreshTokens) *shell.Shell {
-	c, minter := s.cfg, s.newMinter()
-	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter,
-		IDTokens: &grant.IDTokens{Issuer: c.Issuer, Keys: s.keys}}
+func (s *Server) newShell(authenticate shell.Authenticate) *shell.Shell {
 	return shell.New(shell.Config{
-		Issuer:         c.Issuer,
+		Issuer:         s.cfg.Issuer,
 		Secret:         s.ring.Key("fosite", 32),
-		CodeTTL:        c.Tokens.CodeTTL,
-		AccessTTL:      c.Tokens.AccessTTL,
-		RefreshIdleTTL: c.Tokens.RefreshIdleTTL,
-	}, authenticate,
-		code,
-		&grant.Device{Store: c.Store, Code: code},
-		s.newRefresh(refresh, minter),
-		&grant.Machine{Programs: s.newProgramKeys(minter), Catalog: s.catalog, Minter: minter},
-	)
+		CodeTTL:        s.cfg.Tokens.CodeTTL,
+		AccessTTL:      s.cfg.Tokens.AccessTTL,
+		RefreshIdleTTL: s.cfg.Tokens.RefreshIdleTTL,
+	}, authenticate)
 }
 
 func (s *Server) newProgramKeys(minter *grant.Minter) *grant.ProgramKeys {

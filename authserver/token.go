@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/network"
@@ -41,71 +43,95 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	wire.WriteJSON(w, http.StatusOK, reply)
 }
 
-// reply answers a token request: with the grant for its type, which the shell selects, or with a
-// token exchange, whose reply has its own form (RFC 8693 §2.2.1).
+// reply answers a token request with the grant of its type.
 func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.endpoint)
 	if err != nil {
 		return nil, err
 	}
-	from := network.Coarse(g.proxies.ClientAddr(r))
-	if p.Get("grant_type") == oauth.GrantJWTBearer { // may have no client
-		if g.bearer == nil {
-			return nil, grant.ErrUnsupported
+	answer, ok := g.byType[p.Get("grant_type")]
+	if !ok {
+		return nil, grant.ErrUnsupported
+	}
+	return answer(r.Context(), tokenForm{
+		Params:      p,
+		credentials: credentials(r, p),
+		proof:       proof,
+		from:        network.Coarse(g.proxies.ClientAddr(r)),
+	})
+}
+
+// tokenGrant answers the token requests of one grant type. A token exchange has its own form of
+// reply (RFC 8693 §2.2.1).
+type tokenGrant func(ctx context.Context, f tokenForm) (reply any, err error)
+
+// authenticated returns the answers of h to authenticated clients.
+func (g *grants) authenticated(h shell.Grant) tokenGrant {
+	return func(ctx context.Context, f tokenForm) (any, error) { return g.shell.Token(ctx, h, f.token()) }
+}
+
+// asserted returns the answers of the grant for assertions, whose requests may name no client.
+func asserted(h *grant.Bearer) tokenGrant {
+	return func(ctx context.Context, f tokenForm) (any, error) { return h.Reply(ctx, f.token()) }
+}
+
+// exchanged returns the answers of the token exchange.
+func (g *grants) exchanged(h *grant.Exchange) tokenGrant {
+	return func(ctx context.Context, f tokenForm) (any, error) {
+		if err := h.Offered(ctx); err != nil {
+			return nil, err
 		}
-		request := tokenRequest(r, p)
-		request.From, request.Proof = from, proof
-		return g.bearer.Reply(r.Context(), request)
+		client, err := g.clientAuth.Authenticate(ctx, f.credentials)
+		if err == nil {
+			err = g.proofs.Use(ctx, client, f.proof, f.from)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return h.Reply(ctx, client, f.exchange())
 	}
-	if p.Get("grant_type") != oauth.GrantTokenExchange {
-		request := tokenRequest(r, p)
-		request.From, request.Proof = from, proof
-		return g.shell.Token(r.Context(), request)
-	}
-	if err := g.exchange.Offered(r.Context()); err != nil {
-		return nil, err
-	}
-	x := exchangeRequest(r, p)
-	x.Proof = proof
-	client, err := g.clientAuth.Authenticate(r.Context(), x.Credentials)
-	if err == nil {
-		err = g.proofs.Use(r.Context(), client, proof, from)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return g.exchange.Reply(r.Context(), client, x)
 }
 
-func tokenRequest(r *http.Request, p form.Params) grant.TokenRequest {
+// tokenForm is a token request before its grant reads it.
+type tokenForm struct {
+	form.Params
+	credentials grant.Credentials
+	proof       grant.Proof
+	from        string // the source network
+}
+
+func (f tokenForm) token() grant.TokenRequest {
 	return grant.TokenRequest{
-		GrantType:    p.Get("grant_type"),
-		Credentials:  credentials(r, p),
-		Scopes:       scopes(p),
-		Resources:    p.Resources(),
-		Code:         p.Get("code"),
-		Verifier:     p.Get("code_verifier"),
-		RedirectURI:  p.Get("redirect_uri"),
-		RefreshToken: p.Get("refresh_token"),
-		DeviceCode:   p.Get("device_code"),
-		Assertion:    p.Get("assertion"),
+		GrantType:    f.Get("grant_type"),
+		Credentials:  f.credentials,
+		Scopes:       scopes(f.Params),
+		Resources:    f.Resources(),
+		From:         f.from,
+		Proof:        f.proof,
+		Code:         f.Get("code"),
+		Verifier:     f.Get("code_verifier"),
+		RedirectURI:  f.Get("redirect_uri"),
+		RefreshToken: f.Get("refresh_token"),
+		DeviceCode:   f.Get("device_code"),
+		Assertion:    f.Get("assertion"),
 	}
 }
 
-func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
+func (f tokenForm) exchange() grant.ExchangeRequest {
 	return grant.ExchangeRequest{
-		Credentials:      credentials(r, p),
-		Resources:        p.Resources(),
-		Audience:         strings.Join(p.Values["audience"], " "), // several match no name
-		Scopes:           scopes(p),
-		RequestedType:    p.Get("requested_token_type"),
-		SubjectToken:     p.Get("subject_token"),
-		SubjectTokenType: p.Get("subject_token_type"),
-		ActorToken:       p.Get("actor_token"),
-		ActorTokenType:   p.Get("actor_token_type"),
-		Actor:            p.Get("actor"),
-		ExpiresIn:        p.Get("expires_in"),
-		HelperKey:        p.Get("dpop_jkt"),
+		Credentials:      f.credentials,
+		Resources:        f.Resources(),
+		Audience:         strings.Join(f.Values["audience"], " "), // several match no name
+		Scopes:           scopes(f.Params),
+		RequestedType:    f.Get("requested_token_type"),
+		SubjectToken:     f.Get("subject_token"),
+		SubjectTokenType: f.Get("subject_token_type"),
+		ActorToken:       f.Get("actor_token"),
+		ActorTokenType:   f.Get("actor_token_type"),
+		Actor:            f.Get("actor"),
+		ExpiresIn:        f.Get("expires_in"),
+		HelperKey:        f.Get("dpop_jkt"),
+		Proof:            f.proof,
 	}
 }
 

@@ -31,9 +31,6 @@ type CodeStore interface {
 	Grant(ctx context.Context, id string) (storage.Grant, error)
 }
 
-// Type returns the grant type.
-func (*Code) Type() string { return oauth.GrantCode }
-
 // Reply redeems the code (OAuth 2.1 §4.1.3). The statement that uses up the code compares client,
 // redirect URI and challenge, so a request that does not match leaves the code valid.
 func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {

@@ -20,9 +20,6 @@ type Device struct {
 	Code  *Code // the device code is the code of an approved request
 }
 
-// Type returns the grant type.
-func (*Device) Type() string { return oauth.GrantDeviceCode }
-
 var (
 	errDeviceCode = oauth.NewError(oauth.InvalidGrant,
 		"The device code is not valid: it is unknown, used, or was issued to another client.")

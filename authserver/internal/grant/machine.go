@@ -20,9 +20,6 @@ type Machine struct {
 	Minter   *Minter
 }
 
-// Type returns the grant type.
-func (*Machine) Type() string { return oauth.GrantClientCredentials }
-
 // Reply issues a token for the requested resource and scopes, which have the same meaning as in
 // other grants (AS-176).
 func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {

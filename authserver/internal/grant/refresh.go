@@ -42,9 +42,6 @@ type RefreshStore interface {
 var errRefresh = oauth.NewError(oauth.InvalidGrant,
 	"The refresh token is not valid: it is unknown, expired, used or revoked.")
 
-// Type returns the grant type.
-func (*Refresh) Type() string { return oauth.GrantRefresh }
-
 // Reply rotates the token in one storage call. It reads the store before that only if the request
 // names scopes, may depend on a provider session, or lacks a proof. So a request for too much, or
 // at the wrong time, does not spend the token.

@@ -1,6 +1,5 @@
 // Package shell is the only package that uses github.com/ory/fosite. fosite checks requests in the
-// order of the specifications and selects the grant for a token request. Packages grant and flow
-// decide the responses.
+// order of the specifications. Packages grant and flow decide the responses.
 //
 // A fosite.Fosite consists of two interfaces, so each request has its own: its store contains the
 // request's one client, and its configuration authenticates that client.
@@ -29,7 +28,6 @@ type Config struct {
 
 // Grant answers the token requests of one grant type.
 type Grant interface {
-	Type() string
 	// Reply answers an authenticated client.
 	Reply(ctx context.Context, client storage.Client, r grant.TokenRequest) (*oauth.TokenResponse, error)
 }
@@ -43,11 +41,10 @@ type Shell struct {
 	authenticate Authenticate
 }
 
-// New returns a shell that dispatches to grants. It sets every setting that fosite would otherwise
-// set lazily, with a data race. JWKS fetching and its HTTP client are not set, because only
+// New returns a shell. It sets every setting that fosite would otherwise set lazily, with a data race. JWKS fetching and its HTTP client are not set, because only
 // fosite's own client authentication uses them.
-func New(c Config, authenticate Authenticate, grants ...Grant) *Shell {
-	s := &Shell{authenticate: authenticate, config: &fosite.Config{
+func New(c Config, authenticate Authenticate) *Shell {
+	return &Shell{authenticate: authenticate, config: &fosite.Config{
 		AccessTokenLifespan:            c.AccessTTL,
 		RefreshTokenLifespan:           c.RefreshIdleTTL,
 		AuthorizeCodeLifespan:          c.CodeTTL,
@@ -68,10 +65,6 @@ func New(c Config, authenticate Authenticate, grants ...Grant) *Shell {
 		GlobalSecret:                   c.Secret,
 		AuthorizeEndpointHandlers:      fosite.AuthorizeEndpointHandlers{codeHandler{}},
 	}}
-	for _, g := range grants {
-		s.config.TokenEndpointHandlers = append(s.config.TokenEndpointHandlers, tokenHandler{g})
-	}
-	return s
 }
 
 // translations maps fosite's errors to this server's.

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 
@@ -21,11 +20,11 @@ type tokenSession struct {
 	reply   *oauth.TokenResponse
 }
 
-// Token answers a token request: it authenticates the client and calls the grant for the type. Its
-// error is an *oauth.Error.
-func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenResponse, error) {
+// Token answers a token request: it authenticates the client and calls the grant of the requested
+// type. Its error is an *oauth.Error.
+func (s *Shell) Token(ctx context.Context, g Grant, r grant.TokenRequest) (*oauth.TokenResponse, error) {
 	x := &tokenSession{request: r}
-	provider := &fosite.Fosite{Store: onlyClient{}, Config: &tokenConfig{s.config, func(
+	provider := &fosite.Fosite{Store: onlyClient{}, Config: &tokenConfig{s.config, tokenHandler{g}, func(
 		ctx context.Context, _ *http.Request, _ url.Values,
 	) (fosite.Client, error) {
 		var err error
@@ -35,14 +34,7 @@ func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenRe
 		return &clientView{Client: x.client}, nil
 	}}}
 	form := url.Values{"grant_type": {r.GrantType}}
-	req, err := provider.NewAccessRequest(ctx, request(ctx, http.MethodPost, form), x)
-	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) { // fosite found no handler
-		err = grant.ErrUnsupported
-	}
-	if err == nil {
-		_, err = provider.NewAccessResponse(ctx, req)
-	}
-	if err != nil {
+	if _, err := provider.NewAccessRequest(ctx, request(ctx, http.MethodPost, form), x); err != nil {
 		return nil, translate(err)
 	}
 	return x.reply, nil
@@ -51,7 +43,13 @@ func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenRe
 // tokenConfig is the configuration for one token request.
 type tokenConfig struct {
 	*fosite.Config
+	handler      tokenHandler
 	authenticate fosite.ClientAuthenticationStrategy
+}
+
+// GetTokenEndpointHandlers implements fosite.Configurator.
+func (c *tokenConfig) GetTokenEndpointHandlers(context.Context) fosite.TokenEndpointHandlers {
+	return fosite.TokenEndpointHandlers{c.handler}
 }
 
 // GetClientAuthenticationStrategy implements fosite.Configurator.
@@ -66,9 +64,10 @@ type tokenHandler struct{ grant Grant }
 // requires client authentication (OAuth 2.1 §3.2.2, §4.3.1, AS-87, AS-101).
 func (tokenHandler) CanSkipClientAuth(context.Context, fosite.AccessRequester) bool { return false }
 
-// CanHandleTokenEndpointRequest implements fosite.TokenEndpointHandler.
-func (h tokenHandler) CanHandleTokenEndpointRequest(_ context.Context, r fosite.AccessRequester) bool {
-	return r.GetGrantTypes().ExactOne(h.grant.Type())
+// CanHandleTokenEndpointRequest implements fosite.TokenEndpointHandler. The caller of Token has
+// selected the grant.
+func (tokenHandler) CanHandleTokenEndpointRequest(context.Context, fosite.AccessRequester) bool {
+	return true
 }
 
 // HandleTokenEndpointRequest implements fosite.TokenEndpointHandler.
@@ -78,16 +77,10 @@ func (h tokenHandler) HandleTokenEndpointRequest(ctx context.Context, r fosite.A
 	return err
 }
 
-// PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler. It marks the request as
-// answered; the reply itself is the response.
-func (h tokenHandler) PopulateTokenEndpointResponse(
-	ctx context.Context, r fosite.AccessRequester, resp fosite.AccessResponder,
+// PopulateTokenEndpointResponse implements fosite.TokenEndpointHandler. Nothing calls it: Token
+// returns the grant's reply.
+func (tokenHandler) PopulateTokenEndpointResponse(
+	context.Context, fosite.AccessRequester, fosite.AccessResponder,
 ) error {
-	if !h.CanHandleTokenEndpointRequest(ctx, r) {
-		return fosite.ErrUnknownRequest
-	}
-	reply := r.GetSession().(*tokenSession).reply
-	resp.SetAccessToken(reply.AccessToken)
-	resp.SetTokenType(reply.TokenType)
-	return nil
+	return fosite.ErrUnknownRequest
 }
