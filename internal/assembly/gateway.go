@@ -35,6 +35,8 @@ type common struct {
 	calls  *lastCalls
 	first  *firstCalls
 	watch  *toolwatch.Watch // of one server's tools
+	// proofs remembers the proofs for all stored servers: a change of a server replaces its guard.
+	proofs mcpresource.Replays
 }
 
 // sites puts the configured MCP servers with an upstream behind guards, next to the authorization
@@ -135,7 +137,7 @@ func (p Parts) guardConfig(
 		c.Check = p.beginCall(r.URI)
 	}
 	var err error
-	if c.DPoP, err = p.dpop(r); err != nil {
+	if c.DPoP, err = p.dpop(r, all.proofs); err != nil {
 		return c, err
 	}
 	if r.Upstream.PerClient() {
@@ -152,9 +154,10 @@ func (p Parts) guardConfig(
 	return c, nil
 }
 
-// dpop returns how the guard of one MCP server handles DPoP-bound tokens.
-func (p Parts) dpop(r *config.Resource) (*mcpresource.DPoP, error) {
-	d := &mcpresource.DPoP{Required: r.DPoP == "required", Unannounced: r.DPoP == ""}
+// dpop returns how the guard of one MCP server handles DPoP-bound tokens. If proofs is nil, the guard
+// has a memory of its own.
+func (p Parts) dpop(r *config.Resource, proofs mcpresource.Replays) (*mcpresource.DPoP, error) {
+	d := &mcpresource.DPoP{Required: r.DPoP == "required", Unannounced: r.DPoP == "", Replays: proofs}
 	if p.Config.DPoP.Nonces() {
 		ring, err := secrets.NewRing(p.Keys...)
 		if err != nil {

@@ -66,7 +66,7 @@ func TestSessionsOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
-		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil})
+		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil, nil})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestCallsPerSecond(t *testing.T) {
 			r := &config.Resource{
 				URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{CallsPerSecond: configured},
 			}
-			g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil})
+			g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil, nil})
 			if err != nil {
 				t.Fatal(err)
 			}

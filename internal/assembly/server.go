@@ -105,7 +105,7 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	}
 	s.home = home{beside, s.Auth.Handler()}
 	s.calls = p.lastCalls(s.Auth.Issuer())
-	all := common{p.bodies(), s.calls, newFirstCalls(s.Auth.Issuer(), p.Now), nil}
+	all := common{p.bodies(), s.calls, newFirstCalls(s.Auth.Issuer(), p.Now), nil, nil}
 	if s.sites, err = p.sites(ctx, s.Auth, s.home, all); err != nil {
 		return nil, err
 	}

@@ -8,11 +8,13 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
@@ -51,6 +53,7 @@ func (p Parts) storedSites(
 	ctx context.Context, as *authserver.Server, sites *gateway.Sites, all common,
 ) (*storedSites, error) {
 	p.stored = true
+	all.proofs = dpop.NewMemory(p.Now)
 	s := &storedSites{p: p, as: as, sites: sites, all: all, live: map[string]*storedSite{}, failed: map[string]string{}}
 	s.read = recent.Value[struct{}]{Now: p.Now, Read: func(ctx context.Context) (struct{}, error) {
 		// the request that reads may be of a client that hangs up, and the sites are for all
@@ -200,7 +203,7 @@ func (s *storedSites) close() {
 	}
 }
 
-// errManagement is the refusal to connect to this server's management listener, which serves
+// errManagement is the refusal to connect to a management listener of this server, which serves
 // metrics and profiles without authentication.
 var errManagement = errors.New("it is the management listener of this server")
 
@@ -210,11 +213,24 @@ func (p Parts) permits(network, address string, conn syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	_, port, _ := net.SplitHostPort(p.Config.Management.Listen)
-	if to.Addr().Unmap().IsLoopback() && port == fmt.Sprint(to.Port()) {
+	if p.management(to) {
 		return errManagement
 	}
 	return safehttp.Internal(network, address, conn)
+}
+
+// management reports whether an address may be a management listener. A listener that other machines
+// can reach has many addresses: each of this machine, and each of the other replicas. Then the port
+// alone decides.
+func (p Parts) management(to netip.AddrPort) bool {
+	host, port, _ := net.SplitHostPort(p.Config.Management.Listen)
+	if port != strconv.Itoa(int(to.Port())) {
+		return false
+	}
+	here := func(a netip.Addr) bool { return a.Unmap().IsLoopback() || a.IsUnspecified() }
+	listens, err := netip.ParseAddr(host)
+	private := host == "localhost" || err == nil && listens.Unmap().IsLoopback()
+	return !private || here(to.Addr())
 }
 
 // consistent is a validator without the list of the scopes that the authorization server knows. A

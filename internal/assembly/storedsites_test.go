@@ -233,17 +233,31 @@ func TestStoredUpstreamThatCannotBe(t *testing.T) {
 // name of the MCP server is resolved to it later, and not to its own management listener.
 func TestStoredUpstreamAddresses(t *testing.T) {
 	p := Parts{Config: &config.Loaded{Config: &config.Config{}}}
-	p.Config.Management.Listen = "127.0.0.1:9414"
-	for address, want := range map[string]bool{
-		"127.0.0.1:3000": true, "10.0.0.7:9414": true, "127.0.0.1:9414": false, "[::1]:9414": false,
-		"169.254.169.254:80": false, "x": false,
+	for _, c := range []struct {
+		management, address string
+		want                bool
+	}{
+		{"127.0.0.1:9414", "127.0.0.1:3000", true},
+		{"127.0.0.1:9414", "10.0.0.7:9414", true},
+		{"127.0.0.1:9414", "127.0.0.1:9414", false},
+		{"127.0.0.1:9414", "[::1]:9414", false},
+		{"127.0.0.1:9414", "0.0.0.0:9414", false},
+		{"127.0.0.1:9414", "[::ffff:127.0.0.1]:9414", false},
+		{"127.0.0.1:9414", "169.254.169.254:80", false},
+		{"127.0.0.1:9414", "x", false},
+		{"localhost:9414", "10.0.0.7:9414", true},
+		{":9414", "10.0.0.7:9414", false}, // may be this machine, or another replica
+		{":9414", "10.0.0.7:3000", true},
+		{"10.0.0.7:9414", "10.0.0.7:9414", false},
+		{"", "127.0.0.1:3000", true},
 	} {
+		p.Config.Management.Listen = c.management
 		network := "tcp4"
-		if strings.HasPrefix(address, "[") {
+		if strings.HasPrefix(c.address, "[") {
 			network = "tcp6"
 		}
-		if err := p.permits(network, address, nil); (err == nil) != want {
-			t.Errorf("%s: %v", address, err)
+		if err := p.permits(network, c.address, nil); (err == nil) != c.want {
+			t.Errorf("%s with a management listener at %q: %v", c.address, c.management, err)
 		}
 	}
 	s := measured(t)
@@ -266,5 +280,21 @@ func TestStoredUpstreamAddresses(t *testing.T) {
 	w := local(t, s.Handler(), token, "POST", "/meta", calling("get"))
 	if w.Code != http.StatusBadGateway && w.Code != http.StatusServiceUnavailable {
 		t.Errorf("a call: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestStoredUpstreamKeepsProofs checks that a proof is used up also for the guard that a later change
+// of its MCP server creates (RFC 9449 §11.1).
+func TestStoredUpstreamKeepsProofs(t *testing.T) {
+	s := measured(t)
+	for i, want := range []bool{true, false} {
+		c, err := s.stored.p.guardConfig(s.Auth, &config.Resource{URI: "http://localhost:8414/x"}, false, s.stored.all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := c.DPoP.Replays.Use(t.Context(), "proof", time.Now().Add(time.Minute))
+		if err != nil || first != want {
+			t.Errorf("guard %d: the proof is new: %t, %v", i, first, err)
+		}
 	}
 }
