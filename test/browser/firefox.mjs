@@ -1,5 +1,5 @@
-// Drives a Firefox by WebDriver BiDi, which it speaks itself. Arguments: the address of its BiDi, and the
-// steps in JSON: each opens a link, signs in or presses a button, and waits for the title of a page.
+// Drives Firefox over WebDriver BiDi. Arguments: the address of the BiDi server, and the steps in JSON.
+// Each step opens a link, signs in or presses a button, and waits for the title of a page.
 const [address, steps] = process.argv.slice(2);
 const socket = new WebSocket(`${address}/session`);
 await new Promise((open, fail) => Object.assign(socket, { onopen: open, onerror: fail }));
@@ -15,25 +15,31 @@ function call(method, params = {}) {
     socket.send(JSON.stringify({ id, method, params }));
   });
 }
+// said prints what the script waited for. The Go test bounds the time between two lines.
+const said = (...words) => console.log(...words);
+said("connected");
 await call("session.new", { capabilities: {} });
-const { context } = (await call("browsingContext.getTree")).contexts[0];
+said("session");
+// The first tab may still be loading: a navigation would compete with it.
+const { context } = await call("browsingContext.create", { type: "tab" });
+said("tab");
 
+// run returns undefined if the page is left before it answers, which Firefox then may never do.
 async function run(expression) {
-  const target = { context };
-  const out = await call("script.evaluate", { expression, target, awaitPromise: false }).catch(() => ({}));
-  return out.result?.value; // none between two pages
+  const answered = call("script.evaluate", { expression, target: { context }, awaitPromise: false });
+  const late = new Promise((left) => setTimeout(left, 5000));
+  return (await Promise.race([answered, late]).catch(() => undefined))?.result?.value;
 }
-// until polls: a page that is left answers no promise. The Go test bounds the time between two lines of output.
 async function until(expression) {
   while (!(await run(expression))) await new Promise((again) => setTimeout(again, 50));
-  console.log(expression);
+  said(expression);
 }
 
 for (const step of JSON.parse(steps)) {
   if (step.Forget) await call("storage.deleteCookies");
-  await call("browsingContext.navigate", { context, url: step.Link, wait: "complete" });
-  console.log("opened", step.Link);
+  await call("browsingContext.navigate", { context, url: step.Link, wait: "none" });
   if (step.Username) {
+    await until(`!!document.querySelector("[name=password]")`);
     await run(`{
       const field = (name) => document.querySelector("[name=" + name + "]");
       field("username").value = ${JSON.stringify(step.Username)};
