@@ -56,7 +56,7 @@ func TestAccessRules(t *testing.T) {
 		p := r.person()
 		pg := p.login(wide())
 		if strings.Contains(pg.body, "add notes") {
-			t.Error("the page offers what the person may not have")
+			t.Error("the page offers scopes that the user may not have")
 		}
 		status, out := p.token(codeForm(p.approve(wide()).Get("code")))
 		if status != http.StatusOK || out["scope"] != "mcp offline_access" && out["scope"] != "mcp" {
@@ -177,7 +177,7 @@ func TestDeviceAccess(t *testing.T) {
 	_, a := tv.ask("scope", "mcp notes:write")
 	pg := phone.signInFor(devicePath(a.UserCode))
 	if strings.Contains(pg.body, "add notes") {
-		t.Error("the page offers what the person may not have")
+		t.Error("the page offers scopes that the user may not have")
 	}
 	phone.decideDevice(pg, "approve")
 	if status, out := tv.poll(a); status != http.StatusOK || strings.Contains(out["scope"].(string), "notes:write") {

@@ -362,11 +362,11 @@ func TestPausedApplicationsAsk(t *testing.T) {
 	id := rows(grantRow, p.get("/account"))[0]
 	p.account("connections", "grant", id, "act", "pause").has(t, http.StatusOK, "paused")
 	if status, out := p.token(codeForm(kept)); status != 400 || out["error"] != "invalid_grant" {
-		t.Errorf("a code from before: got %d %v", status, out)
+		t.Errorf("an earlier code: got %d %v", status, out)
 	}
 	if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != http.StatusOK ||
 		!strings.Contains(pg.body, "You have paused this application") || strings.Contains(pg.body, `value="approve"`) {
-		t.Errorf("a request: got %d, want the page that says so", pg.status)
+		t.Errorf("a request: got %d, want the page with the reason", pg.status)
 	}
 	if pg := p.get("/authorize?" + authorizeQuery("prompt", "none").Encode()); pg.status == http.StatusSeeOther &&
 		strings.Contains(pg.header.Get("Location"), "code=") {

@@ -114,7 +114,7 @@ func TestBelonging(t *testing.T) {
 			f.end(t, "google")
 			f.set(func(f *providers) { f.checkErr = nil })
 			if p.signedIn() || other.signedIn() {
-				t.Error("a session goes on")
+				t.Error("a session still works")
 			}
 			status, out := other.token(refreshForm(tokens["refresh_token"]))
 			if status != http.StatusBadRequest || out["error"] != "invalid_grant" {
@@ -129,7 +129,7 @@ func TestBelonging(t *testing.T) {
 				t.Error("the person is in")
 			}
 			if !strings.Contains(r.log.String(), `"reason":"not at the provider"`) {
-				t.Error("the log does not say so")
+				t.Error("the log lacks the event")
 			}
 			late.signInAt("google")
 			again := r.person()
@@ -170,7 +170,7 @@ func TestHomeEndsMeanwhile(t *testing.T) {
 	endBeforeTheNextBegins()
 	p.post("/prove", proof).has(t, http.StatusOK, "Notice from google: logged-out")
 	if p.signedIn() {
-		t.Error("a session goes on")
+		t.Error("a session still works")
 	}
 }
 
@@ -210,12 +210,12 @@ func TestRefusedSignInSpendsNoCode(t *testing.T) {
 	come(http.StatusForbidden, "has to confirm it")
 	f.set(func(f *providers) { f.checkErr = nil })
 	if n := told(); n != 0 {
-		t.Errorf("%d recoveries were told of, which were refused", n)
+		t.Errorf("got letters about %d refused recoveries", n)
 	}
 	come(http.StatusSeeOther, "")
 	come(http.StatusUnauthorized, "")
 	if n := told(); n != 1 {
-		t.Errorf("%d recoveries were told of, want 1", n)
+		t.Errorf("got letters about %d recoveries, want 1", n)
 	}
 }
 

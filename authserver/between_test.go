@@ -223,7 +223,7 @@ func TestStopEndsAChange(t *testing.T) {
 				t.Errorf("got %d ways in, %v", len(has), err)
 			}
 			if p.signedIn() {
-				t.Error("the session goes on")
+				t.Error("the session still works")
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 			}
 		}
 		if pg := r.person().get("/"); strings.Contains(pg.body, "EndNotice") {
-			t.Error("a stranger is told")
+			t.Error("a stranger gets a letter")
 		}
 	})
 	t.Run("AS-218 the provider is asked before a code is issued", func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 		}
 		pg := p.get("/authorize?" + authorizeQuery("scope", "mcp notes:write", "prompt", "consent").Encode())
 		if strings.Contains(pg.body, "add notes") {
-			t.Error("the page offers what cannot be had")
+			t.Error("the page offers unavailable scopes")
 		}
 		got := responseOf(t, p.post("/consent", url.Values{"step": {consentStep(t, pg)}, "decision": {"approve"}}))
 		if _, out := p.token(codeForm(got.Get("code"))); out["scope"] != "mcp" {

@@ -92,6 +92,6 @@ func TestBundlesHoldNoSecret(t *testing.T) {
 		}
 	}
 	if steps < 25 {
-		t.Errorf("got %d steps: most of what was sent was not kept", steps)
+		t.Errorf("got %d steps: most of the sent steps were not kept", steps)
 	}
 }

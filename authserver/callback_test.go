@@ -34,7 +34,7 @@ func TestCallback(t *testing.T) {
 			if token, _ := r.store.TokenActive(t.Context(),
 				storage.TokenKey{GrantID: claims.GrantID, ClientID: "app", Now: r.now()},
 			); !strings.HasPrefix(token.UpstreamID, "ups_") {
-				t.Errorf("the grant rests on %q", token.UpstreamID)
+				t.Errorf("the grant depends on %q", token.UpstreamID)
 			}
 			if pg := p.get("/account"); !strings.Contains(pg.body, "ada@google") {
 				t.Error("the browser is not signed in")
@@ -429,7 +429,7 @@ func TestUnaskedAnswer(t *testing.T) {
 		}
 	}
 	if !strings.Contains(r.log.String(), "without a state") {
-		t.Errorf("RU-12: the log does not say that there was no state: %s", r.log)
+		t.Errorf("RU-12: the log does not report the missing state: %s", r.log)
 	}
 }
 

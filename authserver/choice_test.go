@@ -103,7 +103,7 @@ func TestChosenScopes(t *testing.T) {
 			c.Resources[0].Scopes = []storage.ScopeText{{Name: "admin", Description: "do all", Dangerous: true}}
 		}).person()
 		pg := p.decided(p.login(authorizeQuery("scope", "admin")), preset("choose"))
-		wantPage(t, pg, "Tick what you want to allow")
+		wantPage(t, pg, "Tick at least one permission")
 		if got := p.grantedAfter(pg, ticked("admin")); got != "admin" {
 			t.Errorf("got %q", got)
 		}
@@ -116,7 +116,7 @@ func TestChosenScopes(t *testing.T) {
 			t.Errorf("the page lets people leave out what every call needs, or not the rest: %s", pg.body)
 		}
 		if got := p.grantedAfter(pg, preset("choose")); got != "notes" {
-			t.Errorf("nothing is ticked: got %q", got)
+			t.Errorf("no box ticked: got %q", got)
 		}
 	})
 	for name, c := range map[string]struct {
@@ -157,7 +157,7 @@ func TestRememberedChoice(t *testing.T) {
 		pg := p.get("/authorize?" + authorizeQuery("scope", both).Encode())
 		wantPage(t, pg, "allowed already")
 		if strings.Contains(pg.body, `name="scope" value="mcp"`) {
-			t.Error("what is allowed already is asked again")
+			t.Error("an allowed scope is asked again")
 		}
 		if got := p.grantedAfter(pg, url.Values{"scope": {"notes:write"}, "preset": {"choose"}}); got != both {
 			t.Errorf("got %q, want %q", got, both)

@@ -185,7 +185,7 @@ func TestClearanceElsewhere(t *testing.T) {
 			}
 		}
 		if strings.Contains(pg.body, `value="approve"`) || strings.Contains(pg.body, "folder") {
-			t.Error("the page has what is for the other person alone")
+			t.Error("the page has the other person's data")
 		}
 	}
 	t.Run("RS-217: for whom a call waits is a step of the flow", func(t *testing.T) {

@@ -48,7 +48,7 @@ func TestClientChangedElsewhere(t *testing.T) {
 	replaced("machine", next)
 	replaced("static", next)
 	if got := token(testSecret); got != 401 {
-		t.Errorf("the secret of before: got %d, want 401", got)
+		t.Errorf("the previous secret: got %d, want 401", got)
 	}
 	if got := token(next); got != 200 {
 		t.Errorf("the new secret: got %d, want 200", got)

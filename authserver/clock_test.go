@@ -33,7 +33,7 @@ func TestM2ReplicasJudgeByTheClockOfTheStore(t *testing.T) {
 		t.Errorf("warned %d times:\n%s", got, r.log.String())
 	}
 	if got := r.Server.cfg.Now().Sub(r.now()); got != store.ahead {
-		t.Errorf("it goes by a clock that is %s ahead of ours, want %s", got, store.ahead)
+		t.Errorf("its clock is %s ahead, want %s", got, store.ahead)
 	}
 	store.ahead = -6 * time.Minute
 	r.advance(probeEvery)

@@ -240,7 +240,7 @@ func TestHomeDeparture(t *testing.T) {
 			t.Errorf("got %d, returns %d", pg.status, f.returns-before)
 		}
 		if pg := p.post("/depart", url.Values{"step": {step}}); pg.status != 403 {
-			t.Errorf("a form of the one before: got %d", pg.status)
+			t.Errorf("a form of the previous request: got %d", pg.status)
 		}
 	})
 	t.Run("only the owner of an account unties it", func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestHomeDeparture(t *testing.T) {
 		page := p.get("/account")
 		if strings.Count(page.body, "Unlink<span") != 1 ||
 			!strings.Contains(page.body, "Your account here was made with this account") {
-			t.Error("the account with which it began can be unlinked")
+			t.Error("the first account can be unlinked")
 		}
 		step := choice(page, "Unlink<span")
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 ||

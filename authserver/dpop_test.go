@@ -489,7 +489,7 @@ func TestDPoPNonce(t *testing.T) {
 		p.advance(dpop.NonceTime)
 		pg := ask(nonce)
 		if next := pg.header.Get("DPoP-Nonce"); pg.status != 200 || next == "" || next == nonce {
-			t.Errorf("the one before: got %d %q", pg.status, pg.header.Get("DPoP-Nonce"))
+			t.Errorf("the previous nonce: got %d %q", pg.status, pg.header.Get("DPoP-Nonce"))
 		}
 		p.advance(2 * dpop.NonceTime)
 		if pg := ask(nonce); pg.status != 400 || !strings.Contains(pg.body, `"use_dpop_nonce"`) {

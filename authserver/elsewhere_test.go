@@ -76,7 +76,7 @@ func TestAnswerShown(t *testing.T) {
 		}
 		log := p.log.String()
 		if !strings.Contains(log, `"msg":"answer.shown"`) || strings.Contains(log, q.Get("code")) {
-			t.Error("SP-28: the log does not tell of it, or too much")
+			t.Error("SP-28: the log lacks the event, or has too much of it")
 		}
 	})
 	t.Run("PE-14 the code lives as long as any other", func(t *testing.T) {

@@ -155,9 +155,9 @@ func (o Options) secretKeys() ([][]byte, error) {
 	case len(o.SecretKeys) > 0:
 		return o.SecretKeys, nil
 	case o.DataDir == "":
-		return nil, errors.New("there is no master key: set DataDir, or SecretKeys")
+		return nil, errors.New("the master key is missing: set DataDir or SecretKeys")
 	case o.postgres():
-		return nil, errors.New("there is no master key: set SecretKeys to the same on every replica")
+		return nil, errors.New("the master key is missing: set SecretKeys, the same on every replica")
 	}
 	key, err := keys.SecretFile(filepath.Join(o.DataDir, "secret.key"), o.file())
 	return [][]byte{key}, err
@@ -181,7 +181,7 @@ func (o Options) open(ctx context.Context) (storage.Store, error) {
 	case o.postgres():
 		return postgres.Open(ctx, o.Database, postgres.Options{Logger: o.Logger})
 	case file == "":
-		return nil, errors.New("there is no database: set DataDir, or Database")
+		return nil, errors.New("the database is missing: set DataDir or Database")
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return nil, err

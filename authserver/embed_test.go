@@ -193,7 +193,7 @@ func TestServeEndsOrderlyForEveryReason(t *testing.T) {
 	for name, ending := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"a cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, end := context.WithCancelCause(ctx)
-			return ctx, func() { end(errors.New("the program was told to end")) }
+			return ctx, func() { end(errors.New("the program got a signal to end")) }
 		},
 		"a deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			passed := make(chan struct{})

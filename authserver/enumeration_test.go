@@ -147,7 +147,7 @@ func (c *town) alike(t *testing.T, cases []string, ask func(t *testing.T, of str
 				first = got
 				t.Logf("%d, %v", got.Status, got.Verbs)
 			case !reflect.DeepEqual(got, first):
-				t.Errorf("round %d: %q is told from %q:\n%+v\n%+v", round, of, cases[0], got, first)
+				t.Errorf("round %d: %q differs from %q:\n%+v\n%+v", round, of, cases[0], got, first)
 			}
 		}
 	}
@@ -329,7 +329,7 @@ func linksAlike(t *testing.T, c *town) {
 	cases := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(name string) bool { return name == "l-shut" })
 	none, shut := learn(spare.get(of["l-none"]), "l-none", nil), learn(spare.get(of["l-shut"]), "l-shut", nil)
 	if !reflect.DeepEqual(none, shut) {
-		t.Errorf("the link of a disabled account is told from none:\n%+v\n%+v", shut, none)
+		t.Errorf("the link of a disabled account differs from an unknown link:\n%+v\n%+v", shut, none)
 	}
 	c.alike(t, cases, func(_ *testing.T, name string) func() page {
 		return func() page { return spare.get(of[name]) }

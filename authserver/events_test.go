@@ -65,7 +65,7 @@ func TestEventsAnswerQuestions(t *testing.T) {
 		try("nobody-of-this-name", "wrong")
 		check(t, r, audit.LoginFailed, app(fields{"user": nil, "user_name": nil, "reason": "unknown account"}))
 		if strings.Contains(r.log.String(), "nobody-of-this-name") {
-			t.Error("a name that is no account is in the log")
+			t.Error("an unknown user name is in the log")
 		}
 		try("alice", "correct horse battery")
 		check(t, r, audit.LoginSucceeded, app(fields{"user_name": "alice"}))

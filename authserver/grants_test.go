@@ -75,7 +75,7 @@ func TestMachineOfOneScope(t *testing.T) {
 	status, out := r.person().token(map[string][]string{"grant_type": {oauth.GrantClientCredentials}},
 		"Authorization", basic("writer", testSecret))
 	if status != http.StatusOK || out["scope"] != "notes:write" {
-		t.Errorf("AS-176 registered for a scope that is no default: got %d %v, want notes:write", status, out)
+		t.Errorf("AS-176 registered for a scope that is not default: got %d %v, want notes:write", status, out)
 	}
 }
 

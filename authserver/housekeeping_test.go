@@ -124,7 +124,7 @@ func TestServersFollowCuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bit, _, _ := p.listed(t, first.Status); bit != 1 {
-		t.Error("OP-04: what was cut is not in the list before it is marked")
+		t.Error("OP-04: the list lacks revoked grants that are not marked yet")
 	}
 	r.advance(time.Second)
 	r.followCuts(t.Context())

@@ -87,4 +87,4 @@ func (s *Server) writeUnkept(w http.ResponseWriter, r *http.Request, cause error
 	s.writeError(w, r, err)
 }
 
-var errUnkept = errors.New("audit.required: the audit does not keep what was done")
+var errUnkept = errors.New("audit.required: the audit log could not record the request")

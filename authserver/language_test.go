@@ -52,7 +52,7 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 			t.Errorf("the next request, which asks for none: %s", spoke(pg))
 		}
 		if pg := p.post("/consent", url.Values{"step": {"x"}}, accept, "ja"); spoke(pg) != "ja/ja" {
-			t.Errorf("what follows it: %s", spoke(pg))
+			t.Errorf("the rest: %s", spoke(pg))
 		}
 	})
 	t.Run("PE-13: a hostile ui_locales is passed over", func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 		}
 		q.post("/language", url.Values{"language": {"xx\r\nSet-Cookie: a=b"}})
 		if got := spoke(q.get("/", accept, "ja")); got != "ja/ja" {
-			t.Errorf("no language of ours: %s", got)
+			t.Errorf("not a supported language: %s", got)
 		}
 	})
 	t.Run("PE-13: the metadata name the languages", func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 		choose(stranger, tag)
 		got := stranger.get("/account", "Accept-Language", "ja").header.Get("Content-Language")
 		if locale() != "de" || got != "de" {
-			t.Errorf("PE-13: %q is no choice: got %q, and pages in %s, want de", tag, locale(), got)
+			t.Errorf("PE-13: %q must not be a choice: got %q, and pages in %s, want de", tag, locale(), got)
 		}
 	}
 	other := r.person()

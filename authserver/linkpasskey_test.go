@@ -49,14 +49,14 @@ func TestPE16ALinkMakesAPasskey(t *testing.T) {
 			t.Errorf("a second time: got %d", pg.status)
 		}
 		if status, _ := before.token(refreshForm(token["refresh_token"])); status == 200 {
-			t.Error("a grant from before lives")
+			t.Error("an earlier grant is live")
 		}
 		if body := before.get("/").body; strings.Contains(body, "alice") {
-			t.Error("a session from before lives")
+			t.Error("an earlier session is live")
 		}
 		r.advance(time.Second)
 		if pg := r.person().enter(); pg.status == http.StatusSeeOther {
-			t.Error("the password from before lets in")
+			t.Error("the earlier password works")
 		}
 		if pg := p.byPasskey(key); pg.status != http.StatusSeeOther {
 			t.Errorf("the passkey does not let in: %d %.300s", pg.status, pg.body)

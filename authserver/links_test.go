@@ -181,7 +181,7 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	act.Set("act", "seen")
 	signedIn.post("/account/notices", act)
 	if strings.Contains(signedIn.get("/account/notices").body, "A recovery link was made") {
-		t.Error("what was seen is shown again")
+		t.Error("a seen notice is shown again")
 	}
 	if made, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{}); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	}
 	n, err := r.store.UnseenNotices(t.Context(), alice.ID)
 	if err != nil || len(n) != 3 || n[0].Kind != "recovery-used" || n[2].Kind != "recovery-stopped" {
-		t.Errorf("the person is told %v, %v", n, err)
+		t.Errorf("the notices are %v, %v", n, err)
 	}
 	if body := signedIn.get("/").body; strings.Contains(body, "alice") {
 		t.Error("an earlier session lives")
@@ -274,7 +274,7 @@ func TestForgottenIsLeftToItsPerson(t *testing.T) {
 	ask(r.person(), "198.51.100.7")
 	ask(known, "203.0.113.200")
 	if n := m.count("Choose a new password"); n != 5 {
-		t.Errorf("the person, in another network and in a known browser in that of the stranger: %d letters, want 5", n)
+		t.Errorf("another network, and a known browser in the stranger's network: %d letters, want 5", n)
 	}
 	for i := range 30 {
 		ask(r.person(), fmt.Sprintf("192.0.%d.1", i))

@@ -76,7 +76,7 @@ func TestNoOtherWay(t *testing.T) {
 	}
 	r.advance(passwordsTTL)
 	if other() {
-		t.Error("there is no other way")
+		t.Error("no other authentication method")
 	}
 }
 

@@ -182,7 +182,7 @@ func TestProgramKeyIsNotWidened(t *testing.T) {
 	t.Run("PE-17 to a scope that it has not", func(t *testing.T) {
 		p.refuses(k, http.StatusBadRequest, "invalid_scope", "scope", "notes:write")
 		if status, out := p.use(k, "scope", "mcp notes:write"); status != 200 || out["scope"] != "mcp" {
-			t.Errorf("got %d %v, want what it has of them", status, out)
+			t.Errorf("got %d %v, want those of them that it has", status, out)
 		}
 	})
 	t.Run("PE-17 to another resource", func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestProgramKeyIsNotWidened(t *testing.T) {
 		}
 		p.account("connections", "grant", id, "act", "narrow").has(t, 200, "keeps only the")
 		if status, out := p.use(wide); status != 200 || out["scope"] != "mcp" {
-			t.Errorf("RU-17 after nothing was left ticked: got %d %v", status, out)
+			t.Errorf("RU-17 without a ticked box: got %d %v", status, out)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestForgottenProxy(t *testing.T) {
 		t.Errorf("the known browser: got %d", pg.status)
 	}
 	if n := strings.Count(r.log.String(), forgottenProxy); n != 1 {
-		t.Errorf("the operator is told %d times, want once", n)
+		t.Errorf("the operator got %d warnings, want 1", n)
 	}
 	trusting := newRig(t, func(c *Config) { c.TrustedProxies = TrustedProxies{netip.MustParsePrefix("127.0.0.0/8")} })
 	trusting.person().get("/", forwarded, "198.51.100.7")

@@ -227,7 +227,7 @@ func TestAS242PushedRequestsAreUsedOnce(t *testing.T) {
 		pg := p.open("strict", p.reference(authorizeQuery("client_id", "strict", "pushed", "mcpac_x false  0")))
 		to, _ := url.Parse(pg.header.Get("Location"))
 		if code := p.approve(to.Query()).Get("code"); code == "" {
-			t.Error("what it pushed got no code")
+			t.Error("the pushed request got no code")
 		}
 	})
 	t.Run("AS-242 two replicas: of two browsers one gets the request", func(t *testing.T) {

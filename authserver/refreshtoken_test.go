@@ -99,7 +99,7 @@ func TestRefreshTokensOfEveryGeneration(t *testing.T) {
 	status, got = p.token(refreshForm(tokens[5]))
 	wantError(t, status, got, http.StatusBadRequest, oauth.InvalidGrant)
 	if !strings.Contains(r.log.String(), `"`+audit.TokenReuse+`"`) {
-		t.Error("no event tells of the reuse")
+		t.Error("no event reports the reuse")
 	}
 }
 
@@ -120,7 +120,7 @@ func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
 		t.Fatalf("got %d %v", status, reply["error"])
 	}
 	if !strings.Contains(r.log.String(), `"`+audit.TokenRecovered+`"`) {
-		t.Error("no event tells of it")
+		t.Error("no event reports it")
 	}
 	status, again := p.token(refreshForm(lost))
 	if status != http.StatusOK || again["refresh_token"] != reply["refresh_token"] {

@@ -92,7 +92,7 @@ func TestRemoteSignIn(t *testing.T) {
 			t.Fatalf("code %q, number %q: %s", w.code, w.number, w.body)
 		}
 		if asker.get(strings.Replace(w.at, "?", "/state?", 1)).status != http.StatusNoContent {
-			t.Error("the script is told of something new")
+			t.Error("the script got a notice")
 		}
 		if pg := phone.get(devicePath(w.code)); !strings.Contains(pg.body, `name="password"`) ||
 			strings.Contains(pg.body, "Firefox") {
@@ -205,7 +205,7 @@ func TestRemoteAttacks(t *testing.T) {
 		}
 		thief.wantOver(w, remoteDenied)
 		if !strings.Contains(r.log.String(), `"reason":"wrong number"`) {
-			t.Error("the log does not tell of it")
+			t.Error("the log lacks the event")
 		}
 	})
 	t.Run("PE-15 only the browser that asked collects", func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			after := decide(p, before, verdict)
 			wantPage(t, after, "evil.example")
 			if got := responseOf(t, decide(p, after, "approve")); !got.Has("code") {
-				t.Errorf("what is shown now, approved: got %v", got)
+				t.Errorf("the current page, approved: got %v", got)
 			}
 		}
 	})
@@ -134,7 +134,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			wantPage(t, after, map[string]string{"name": "Bank", "description": "move money"}[name])
 			yes := url.Values{"scope": {"mcp"}} // users tick dangerous scopes themselves
 			if got := responseOf(t, p.decided(after, yes)); !got.Has("code") {
-				t.Errorf("%s: what is shown now, approved: got %v", name, got)
+				t.Errorf("%s: the current page, approved: got %v", name, got)
 			}
 		}
 	})

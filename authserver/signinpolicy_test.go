@@ -100,7 +100,7 @@ func TestPE02NoEarlierHostWithoutPasskeys(t *testing.T) {
 	r.alice().addPasskey(r.authenticator())
 	pg := r.person().get("/login")
 	if strings.Contains(pg.body, "old.example") || strings.Contains(pg.body, "earlier") {
-		t.Error("the page has a form for the passkeys of an earlier host, and there are none")
+		t.Error("the page has a form for passkeys of an earlier host, but the user has none")
 	}
 }
 

@@ -130,7 +130,7 @@ func TestStatusListsOfStrangers(t *testing.T) {
 		t.Errorf("AS-145 a list without grants costs %d KB", each>>10)
 	}
 	if again, err := r.status.get(t.Context(), 0); again != kept || err != nil {
-		t.Errorf("AS-145 requests for lists without grants make the server forget the one that matters: %v", err)
+		t.Errorf("AS-145 requests for lists without grants make the server forget a list with grants: %v", err)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestStatusListsOfReplicas(t *testing.T) {
 	one.advance(30 * time.Second)
 	same("later")
 	if len(forms) != len(windows) {
-		t.Errorf("AS-226 in %d windows in which nothing changed, lists had %d forms", len(windows), len(forms))
+		t.Errorf("AS-226 in %d windows without a change, lists had %d forms", len(windows), len(forms))
 	}
 	if err := one.store.RevokeGrant(t.Context(), claims.GrantID, storage.ByOperator, one.now()); err != nil {
 		t.Fatal(err)

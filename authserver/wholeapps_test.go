@@ -64,6 +64,6 @@ func TestAccountApplicationAtServers(t *testing.T) {
 	pg.has(t, http.StatusOK, "No application is connected")
 	active(false, false, false, false)
 	if log := r.log.String(); !strings.Contains(log, `"servers":2`) || !strings.Contains(log, `"connections":2`) {
-		t.Error("RU-18: the audit log does not say what has ended")
+		t.Error("RU-18: the audit log does not name the ended grants")
 	}
 }

@@ -281,7 +281,7 @@ func TestDocumentID(t *testing.T) {
 			}
 			if _, err := r.Client(t.Context(), tt.id); !errors.Is(err, storage.ErrNotFound) ||
 				errors.Is(err, ErrUnread) {
-				t.Errorf("a stranger's word: got %v, want a refusal for good", err)
+				t.Errorf("a stranger's word: got %v, want a permanent refusal", err)
 			}
 		})
 	}

@@ -32,14 +32,14 @@ func TestDocumentAsLastRead(t *testing.T) {
 	_, _ = r.Fetch(t.Context(), s.id())
 	d, _ = r.Document(s.id())
 	if !d.ReadAt.Equal(read) || !d.FailedAt.Equal(now) || !strings.Contains(d.Failure, "502") {
-		t.Errorf("OB-11: after it could not be had: %+v", d)
+		t.Errorf("OB-11: after it was unavailable: %+v", d)
 	}
 	s.say(`"client_name":"Doc","redirect_uris":["http://evil.example/cb"]`)
 	now = now.Add(time.Hour)
 	_, _ = r.Fetch(t.Context(), s.id())
 	d, _ = r.Document(s.id())
 	if !strings.Contains(d.Problem, "redirect_uris") || !d.FailedAt.IsZero() || !strings.Contains(d.Text, "evil") {
-		t.Errorf("OB-11: after it was no good: %+v", d)
+		t.Errorf("OB-11: after it was invalid: %+v", d)
 	}
 }
 

@@ -323,7 +323,7 @@ func TestKeysOfTheOperatorsClients(t *testing.T) {
 			Source: storage.SourceDynamic, CreatedAt: r.now,
 		}
 		if got, _ := r.ClientKeys(t.Context(), c, "k"); len(got) != 0 {
-			t.Error("before the approval it has fetches of its own")
+			t.Error("before the approval it made fetches")
 		}
 		row := c
 		row.LastUsedAt = r.now

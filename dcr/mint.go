@@ -147,7 +147,7 @@ func (s Spec) check() error {
 	case s.JWKSURI != "" && !strings.HasPrefix(s.JWKSURI, "https://") && !loopbackURL(s.JWKSURI):
 		return fmt.Errorf("the key set URL %q is not an https URL", s.JWKSURI)
 	case !code && s.RequirePAR:
-		return fmt.Errorf("there is no authorization request to push without %s", grantCode)
+		return fmt.Errorf("an authorization request to push needs %s", grantCode)
 	case !code && len(s.RedirectURIs) > 0:
 		return fmt.Errorf("redirect URIs are of no use without %s", grantCode)
 	case code:

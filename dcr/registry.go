@@ -270,7 +270,7 @@ var ErrUnread = fmt.Errorf("client metadata document not read yet: %w", storage.
 // as for Client.
 func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error) {
 	if !r.docs.handles(id) || len(id) > maxURILength {
-		return storage.Client{}, fmt.Errorf("client id %.100q is no document: %w", id, storage.ErrNotFound)
+		return storage.Client{}, fmt.Errorf("client id %.100q must be the URL of a document: %w", id, storage.ErrNotFound)
 	}
 	if _, err := r.cfg.Store.Client(ctx, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)

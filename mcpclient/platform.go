@@ -95,7 +95,7 @@ func Platform(name string) (PlatformToken, error) {
 	case name == "aws":
 		return AWS(), nil
 	}
-	return nil, fmt.Errorf("mcpclient: %q is no platform; there are github-actions, google, azure, aws, "+
+	return nil, fmt.Errorf("mcpclient: unknown platform %q; known are github-actions, google, azure, aws, "+
 		"file:PATH and env:NAME", name)
 }
 

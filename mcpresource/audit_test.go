@@ -174,6 +174,6 @@ func TestLogCalls(t *testing.T) {
 	if r.call("alice",
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a\nlevel=ERROR msg=forged"}}`); strings.Count(out.String(),
 		"\n") != 1 {
-		t.Errorf("RS-191 a name made a line of its own: %s", out.String())
+		t.Errorf("RS-191 a name made a second line: %s", out.String())
 	}
 }

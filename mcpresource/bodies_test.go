@@ -105,7 +105,7 @@ func TestUnreadBodies(t *testing.T) {
 		defer wait(t, r.h, "poor", 1, 500)()
 		defer wait(t, r.h, "", 1, 400)() // ping is public
 		if got := post(other.h, "admin", strings.NewReader(tool("read")+strings.Repeat(" ", 400))); got != 503 {
-			t.Errorf("more than what is left: got %d, want 503", got)
+			t.Errorf("more than the rest: got %d, want 503", got)
 		}
 		if got := post(other.h, "admin", strings.NewReader(tool("read"))); got != 200 {
 			t.Errorf("a small body: got %d, want 200", got)

@@ -290,7 +290,7 @@ func TestSessionsOfPersons(t *testing.T) {
 			t.Errorf("the audit says %+v, %+v", calls, r.events)
 		}
 		if w := r.call("alice@second", tool("write_x"), "Mcp-Session-Id", id); w.Code != 403 {
-			t.Errorf("RS-28 each request has the scopes of its own token: got %d", w.Code)
+			t.Errorf("RS-28 each request must have the scopes of its token: got %d", w.Code)
 		}
 		if w := r.call("bob@first", tool("read"), "Mcp-Session-Id", id); w.Code != 404 {
 			t.Errorf("RS-112 another person with the same application: got %d", w.Code)
@@ -326,7 +326,7 @@ func TestSessionsOfStatelessRequests(t *testing.T) {
 	}
 	for _, got := range reached {
 		if got != "" {
-			t.Errorf("SP-14 the server was told of the session %.20s", got)
+			t.Errorf("SP-14 the server got the session %.20s", got)
 		}
 	}
 	if w := r.call("bob", tool("read"), "Mcp-Session-Id", id); w.Code != http.StatusNotFound {

@@ -29,7 +29,7 @@ func (a *asked) Clear(ctx context.Context, token string, d oauth.ClearanceDemand
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p, ok := FromContext(ctx); !ok || p.Subject == "" {
-		return oauth.Clearance{}, errors.New("there is no caller")
+		return oauth.Clearance{}, errors.New("the caller is missing")
 	}
 	a.demands, a.tokens = append(a.demands, d), append(a.tokens, token)
 	if a.err != nil {
@@ -176,7 +176,7 @@ func TestClearanceChallenge(t *testing.T) {
 		t.Errorf("RS-217: the call was reported as %+v", e)
 	}
 	if d := n.refused[0]; d.Outcome != "clearance_required" || d.Scope != "mcp files:write clearance:c1" {
-		t.Errorf("RS-217: the decision was told as %+v", d)
+		t.Errorf("RS-217: the decision was %+v", d)
 	}
 	// A client of 2026-07-28 adds to its scopes.
 	w = r.call("writer", tool("erase"), mcp.HeaderVersion, mcp.Rev20260728)
@@ -449,7 +449,7 @@ func TestClearanceOfAdapters(t *testing.T) {
 				t.Errorf("RS-217: another call: %v", err)
 			}
 			if err := r.Authorize(Begun(ctx), op); err != nil {
-				t.Errorf("RS-217: about what was begun: %v", err)
+				t.Errorf("RS-217: about the started task: %v", err)
 			}
 			if !r.Covers(ctx, op) {
 				t.Errorf("RS-54: a list would not show %s", op.Name)

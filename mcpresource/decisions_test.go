@@ -107,7 +107,7 @@ func TestRefused(t *testing.T) {
 	n := &noted{reference: "K7PX2M4Q"}
 	r := newRig(t, func(c *Config) { c.Decisions = n })
 	if answer := r.call("outage", tool("read")); answer.Code != 503 || len(n.refused) != 0 {
-		t.Errorf("OB-02: an outage is no refusal: got %d, %+v", answer.Code, n.refused)
+		t.Errorf("OB-02: an outage must not be a refusal: got %d, %+v", answer.Code, n.refused)
 	}
 }
 

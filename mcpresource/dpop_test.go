@@ -365,7 +365,7 @@ func TestDPoPNonce(t *testing.T) {
 	r.now = r.now.Add(dpop.NonceTime)
 	w = try(nonce)
 	if next := w.Header().Get("DPoP-Nonce"); w.Code != 200 || next == nonce || next == "" {
-		t.Errorf("RS-208 the one before: got %d %q", w.Code, next)
+		t.Errorf("RS-208 the previous nonce: got %d %q", w.Code, next)
 	}
 	r.now = r.now.Add(dpop.NonceTime)
 	if w := try(nonce); w.Code != 401 {

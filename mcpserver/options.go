@@ -176,7 +176,7 @@ func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
 	out := config.Resource{URI: uri, Name: name}
 	for _, s := range tools.Scopes() {
 		if s.Description == "" {
-			return out, fmt.Errorf("mcpserver: the scope %q has no Description, by which people are asked: "+
+			return out, fmt.Errorf("mcpserver: the scope %q has no Description, which the consent page shows: "+
 				"declare it with one, such as \"read your notes\"", s.Name)
 		}
 		out.Scopes = append(out.Scopes, storage.ScopeText{
@@ -190,7 +190,7 @@ func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
 		})
 	}
 	if !slices.ContainsFunc(out.Scopes, func(s storage.ScopeText) bool { return s.EveryCall }) {
-		return out, errors.New("mcpserver: there is no default scope, which people give to an application first: " +
+		return out, errors.New("mcpserver: no scope is Default; an application asks for the default scopes first: " +
 			"call gosdk.NewTools with one, such as gosdk.Scope{Name: \"mcp\", Description: \"use this server\"}")
 	}
 	return out, nil

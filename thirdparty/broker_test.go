@@ -147,7 +147,7 @@ func TestBroker(t *testing.T) {
 			Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"},
 		})
 		if !strings.Contains(b.URL, "calendar") || !strings.Contains(b.URL, "tasks") {
-			t.Errorf("what was granted before is not asked for: %s", b.URL)
+			t.Errorf("earlier scopes are not requested: %s", b.URL)
 		}
 	})
 	t.Run("RFC 6749 5.1: a provider that does not say which scopes it granted has granted all that were asked",

@@ -45,7 +45,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 				t.Fatalf("got %+v, %v", got, err)
 			}
 			if got.Came != "bob" || got.Expected != "alice" {
-				t.Errorf("the page is told %q instead of %q", got.Came, got.Expected)
+				t.Errorf("the page got %q instead of %q", got.Came, got.Expected)
 			}
 			r.unconnected(fakeidp.Bob, 1)
 			if in, _ := r.signIn("bob"); in.User.ID == a.User.ID {

@@ -166,7 +166,7 @@ func FuzzOpen(f *testing.F) {
 			t.Errorf("%x opened", b)
 		}
 		if _, err := v.convert(row); err == nil {
-			t.Errorf("%x was taken for one of the version before", b)
+			t.Errorf("%x was taken for an earlier version", b)
 		}
 	})
 }

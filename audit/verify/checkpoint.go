@@ -59,11 +59,11 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	c.Origin = lines[0]
 	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 ||
 		strconv.FormatInt(c.Size, 10) != lines[1] {
-		return c, errors.New("verify: the size of the checkpoint is no number")
+		return c, errors.New("verify: the size of the checkpoint must be a number")
 	}
 	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
 	if err != nil || len(root) != len(c.Root) {
-		return c, errors.New("verify: the root of the checkpoint is no hash")
+		return c, errors.New("verify: the root of the checkpoint must be a hash")
 	}
 	copy(c.Root[:], root)
 	return c, nil

@@ -86,6 +86,6 @@ func TestCheckpointText(t *testing.T) {
 	}
 	if _, err := OpenCheckpoint([]byte(c.Text()+"\n— auth.example.com/audit AAAA\n"),
 		"auth.example.com/audit+f7a1+AAAA"); err == nil {
-		t.Error("a text that is no key was taken as one")
+		t.Error("a malformed key was accepted")
 	}
 }

@@ -29,7 +29,7 @@ func Kept(
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("acme: %s is no certificate in PEM", key)
+		return nil, fmt.Errorf("acme: %s must be a certificate in PEM", key)
 	}
 	return x509.ParseCertificate(block.Bytes)
 }

@@ -110,7 +110,7 @@ func (m *Manager) Run(ctx context.Context) error {
 func (m *Manager) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := m.magic.GetCertificate(hello)
 	if err != nil {
-		return nil, errors.New("acme: there is no certificate for this name")
+		return nil, errors.New("acme: no certificate for this name")
 	}
 	return cert, nil
 }
@@ -168,7 +168,7 @@ func (m *Manager) event(ctx context.Context, name string, data map[string]any) e
 				"domain", domain, "valid_for", left.Round(time.Minute), "reason", reason(err))
 			break
 		}
-		m.c.Log.Error("there is no certificate yet, and https does not work; "+advice,
+		m.c.Log.Error("the first certificate is missing, so https does not work; "+advice,
 			"domain", domain, "reason", reason(err))
 	}
 	return nil

@@ -326,7 +326,7 @@ func TestFiles(t *testing.T) {
 		t.Errorf("a list of nothing: %v", err)
 	}
 	if _, err := f.Load(ctx, "a"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a path is no file: %v", err)
+		t.Errorf("a path without a file: %v", err)
 	}
 	if info, err := f.Stat(ctx, "a/b"); err != nil || info.IsTerminal {
 		t.Errorf("a path: %+v, %v", info, err)

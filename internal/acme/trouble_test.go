@@ -151,7 +151,7 @@ func (panics) DeleteRecords(ctx context.Context, _ string, _ []libdns.Record) ([
 
 func TestFaultOfAProvider(t *testing.T) {
 	if _, err := (timed{panics{}}).AppendRecords(t.Context(), "", nil); err == nil {
-		t.Error("DL-01: a panic is no error")
+		t.Error("DL-01: a panic must be an error")
 	}
 	if _, err := (timed{panics{}}).DeleteRecords(t.Context(), "", nil); err != nil {
 		t.Errorf("DL-01: %v", err)

@@ -30,7 +30,7 @@ func TestOperations(t *testing.T) {
 		fields := jsonFields(v.Input())
 		for _, f := range inPath.FindAllStringSubmatch(s.Path, -1) {
 			if !fields[f[1]] {
-				t.Errorf("%s: %s is no field of its input", s.Name, f[1])
+				t.Errorf("%s: its input has no field %s", s.Name, f[1])
 			}
 		}
 	}

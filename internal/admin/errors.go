@@ -18,7 +18,7 @@ var (
 	// ErrInvalid is returned if the input is invalid.
 	ErrInvalid = errors.New("invalid")
 	// ErrUnavailable is returned if no change was made and a retry may succeed.
-	ErrUnavailable = errors.New("nothing was done; try again later")
+	ErrUnavailable = errors.New("the change was not made; try again later")
 	// ErrInterrupted is returned if the database failed during the operation, so that a part of it
 	// may have been done.
 	ErrInterrupted = errors.New("the database was busy in the middle of it, so a part of it may have been done; " +

@@ -207,7 +207,7 @@ func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
 	}
 	waiting, err := s.Store.Backlogs(ctx, s.Now())
 	if err != nil {
-		return nil, fmt.Errorf("what waits for receivers cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the queue of security events: %w", err)
 	}
 	for _, b := range waiting {
 		if !b.Oldest.IsZero() && s.Now().Sub(b.Oldest) > behind {
@@ -228,7 +228,7 @@ func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
 func (s *Service) SinkFindings(ctx context.Context) (f findings, _ error) {
 	sinks, err := s.auditSinks(ctx, None{})
 	if err != nil {
-		return nil, fmt.Errorf("what waits for sinks of the audit log cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the queue of audit destinations: %w", err)
 	}
 	if len(sinks.Items) == 0 {
 		return nil, nil

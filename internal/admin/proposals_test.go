@@ -112,7 +112,7 @@ func TestTwoAdministrators(t *testing.T) {
 	}
 	_, err = admin.UserEnable.Do(ctx, root, bob)
 	if err != nil || disabled() {
-		t.Errorf("OB-10: what is not listed is done at once: %v", err)
+		t.Errorf("OB-10: an unlisted operation runs at once: %v", err)
 	}
 	if _, err := admin.UserDisable.Do(ctx, s.Operator(), bob); err != nil || !disabled() {
 		t.Errorf("OB-10: who has the database: %v", err)
@@ -126,7 +126,7 @@ func TestTwoAdministrators(t *testing.T) {
 		t.Errorf("OB-10: the password is in %s or the store: %v, %v", shown, err, failed)
 	}
 	if _, err := accept(ctx, s.As(actor("sue")), secret.ID); !errors.Is(err, admin.ErrForbidden) {
-		t.Errorf("OB-10: support accepts what it may not do itself: %v", err)
+		t.Errorf("OB-10: support accepts an operation that it may not run: %v", err)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestResourceOperations(t *testing.T) {
 	if err != nil || got.URI != uri || got.Name != "Notes" || !slices.Equal(got.Aliases, []string{alias}) ||
 		got.DPoP != storage.DPoPRequired || len(got.Scopes) != 2 || got.Scopes[0].Description != "notes:read" ||
 		got.Scopes[0].Default {
-		t.Errorf("AS-237: by its alias it is %+v, %v: what was not changed stays", got, err)
+		t.Errorf("AS-237: by its alias it is %+v, %v: unchanged settings must stay", got, err)
 	}
 	evil, long := []string{"https://evil.example"}, strings.Repeat("n", 201)
 	scoped := func(all ...storage.ScopeText) error { return set(admin.ResourceChange{Scopes: all}) }
@@ -80,7 +80,7 @@ func TestResourceOperations(t *testing.T) {
 	}
 	after, err := admin.ResourceShow.Do(t.Context(), by, admin.ResourceURL{URI: uri})
 	if err != nil || after.Name != "Notes" || len(after.Scopes) != 2 {
-		t.Errorf("AS-237: after what was refused it is %+v, %v", after, err)
+		t.Errorf("AS-237: after the refusals it is %+v, %v", after, err)
 	}
 	if err := set(admin.ResourceChange{Aliases: []string{}}); err != nil {
 		t.Error(err)

@@ -40,7 +40,7 @@ func TestUpstreamOperations(t *testing.T) {
 	}
 	r, err := set(admin.ResourceChange{Name: "Notes"})
 	if err != nil || r.Upstream != upstream || len(r.ToolRules) != 2 {
-		t.Errorf("what was not changed does not stay: %+v, %v", r, err)
+		t.Errorf("unchanged settings do not stay: %+v, %v", r, err)
 	}
 	_, err = set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "read"}}})
 	if !errors.Is(err, admin.ErrInvalid) || !strings.Contains(err.Error(), `"write" is not a scope`) {

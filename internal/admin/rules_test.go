@@ -202,6 +202,6 @@ func TestProviderGroups(t *testing.T) {
 		t.Errorf("RU-19 a provider that is not configured: got %q", found)
 	}
 	if err := remove("okta", "engineering"); err != nil {
-		t.Errorf("RU-19 what is of a provider that is not configured any more must go: %v", err)
+		t.Errorf("RU-19 groups of a removed provider must go: %v", err)
 	}
 }

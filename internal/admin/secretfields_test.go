@@ -28,7 +28,7 @@ func TestSecretFields(t *testing.T) {
 			marked = marked || admin.IsSecret(f)
 		}
 		if s := v.Spec(); s.Secret && !marked && s.Name != "proposal accept" { // it wraps another operation
-			t.Errorf("OB-10: %s answers with a secret, and none is marked", s.Name)
+			t.Errorf("OB-10: %s answers with a secret but marks no field", s.Name)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	if got, err := accept(first); err != nil || got.State != admin.ToolAccepted || got.Accepted != first {
-		t.Errorf("RS-219: keeping what was: got %+v, %v", got, err)
+		t.Errorf("RS-219: keeping the accepted definition: got %+v, %v", got, err)
 	}
 	see(`{"description":"evil","name":"a"}`)
 	if got, err := accept(third); err != nil || got.Accepted != third || !got.ByOperator || findings() != "" {

@@ -19,7 +19,7 @@ func CheckTwo(names []string) error {
 	for _, name := range names {
 		switch v := named(name); {
 		case v == nil:
-			return fmt.Errorf("console.two_administrators: there is no operation %q; docs/roles.md has them", name)
+			return fmt.Errorf("console.two_administrators: unknown operation %q; docs/roles.md lists them", name)
 		case !v.Spec().Changes(), v.Spec().Noun() == "proposal":
 			return fmt.Errorf("console.two_administrators: %q cannot need a second administrator", name)
 		}

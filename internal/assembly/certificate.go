@@ -104,7 +104,7 @@ func (c *certificate) read() {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if c.unfit = err != nil; c.unfit {
 		if !again {
-			c.log.Warn("the changed TLS files cannot be used; the certificate from before is served", "reason",
+			c.log.Warn("the changed TLS files cannot be used; the previous certificate is served", "reason",
 				err.Error())
 		}
 		return

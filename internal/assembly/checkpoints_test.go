@@ -71,6 +71,6 @@ func TestCheckpointsArePosted(t *testing.T) {
 		}
 	}
 	if n := strings.Count(log.String(), "does not take them"); n != 1 || strings.Contains(log.String(), "/secret") {
-		t.Errorf("the log says so %d times: %s", n, log.String())
+		t.Errorf("the log has it %d times: %s", n, log.String())
 	}
 }

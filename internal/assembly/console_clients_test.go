@@ -49,7 +49,7 @@ func TestConsoleClientDocument(t *testing.T) {
 	wantPage(t, p, 200, "/admin/client/policy", "bad.example", "registration.documents_deny", "good.example",
 		"*.fine.example", "registration.documents_allow", "registration.documents_others")
 	if strings.Index(p.body, "bad.example") > strings.Index(p.body, "good.example") {
-		t.Error("OB-11: the rules are not in the order in which they count")
+		t.Error("OB-11: the rules are not in their order of precedence")
 	}
 	wantPage(t, b.get("/admin/client/list"), 200, "/admin/client/list", `href="/admin/client/policy"`)
 	text.Store(`{"client_id":"https://another.example"}`)

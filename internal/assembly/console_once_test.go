@@ -271,7 +271,7 @@ func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	unkept := b.send(first, "/admin/user/disable")
 	sorry(unkept, "not in the audit log yet")
 	if strings.Contains(unkept.body, `action="/admin/user/disable`) {
-		t.Error("OB-06: the page has a form that does again what was done")
+		t.Error("OB-06: the page has a form that repeats the change")
 	}
 	sorry(b.send(second, "/admin/user/disable"), "Please try again")
 	if !disabled("bob") || disabled("carol") {

@@ -77,7 +77,7 @@ func TestConsoleProposals(t *testing.T) {
 	ask := root.get("/admin/proposal/accept?id=" + disable)
 	wantPage(t, root.send(ask, "/admin/proposal/accept"), 200, "/admin/proposal/accept")
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); !u.Disabled {
-		t.Error("OB-10: what was accepted was not carried out")
+		t.Error("OB-10: the accepted proposal was not carried out")
 	}
 	offers(root, disable, false, false)
 	ask = alice.get("/admin/proposal/decline?id=" + role)

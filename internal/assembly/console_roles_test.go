@@ -179,7 +179,7 @@ func TestConsoleKeepsWhatWasFilledIn(t *testing.T) {
 	}
 	other := strings.Replace(p.path, "/set-mail?", "/recover?", 1)
 	if q := b.get(other); strings.Contains(q.body, "bob@example.com") {
-		t.Error("OB-10: what was kept of one form is in that of another one")
+		t.Error("OB-10: the input of one form is in another form")
 	}
 	wantPage(t, b.send(p, "/admin/user/set-mail", "mail", "bob@example.com"), 200, "/admin/user/show?name=bob", "Done")
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Mail != "bob@example.com" {

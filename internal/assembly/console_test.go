@@ -160,7 +160,7 @@ func TestConsoleWithoutARole(t *testing.T) {
 		}
 		wantPage(t, p, 403, path, "administers nothing")
 		if strings.Contains(p.body, "carol") && !strings.Contains(path, "carol") {
-			t.Errorf("OB-10: %s tells of others", path)
+			t.Errorf("OB-10: %s shows other people", path)
 		}
 	}
 	p := bob.send(ask, "/admin/user/disable")

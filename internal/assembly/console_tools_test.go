@@ -74,7 +74,7 @@ func TestConsoleAcceptsATool(t *testing.T) {
 	}
 	if body := b.get("/admin/resource/accept" + tool).body; strings.Contains(body, `name="step" value`) &&
 		strings.Contains(body, "Accept the new definition") {
-		t.Error("RS-219: there is something to accept where nothing has changed")
+		t.Error("RS-219: unchanged tools offer a change to accept")
 	}
 	auditor := browse(t, s.Handler())
 	carol, err := s.Auth.Users().Find(t.Context(), "carol")

@@ -129,7 +129,7 @@ func TestLastCalls(t *testing.T) {
 		}
 		l.take(t.Context(), called("grt_0", "later", at.Add(time.Second)))
 		if len(l.calls) != maxUnnoted || l.calls["grt_0"].Tool != "later" {
-			t.Errorf("got %d grants, want %d; the one that waited has called %q", len(l.calls), maxUnnoted,
+			t.Errorf("got %d grants, want %d; the waiting grant has called %q", len(l.calls), maxUnnoted,
 				l.calls["grt_0"].Tool)
 		}
 	})
@@ -158,13 +158,13 @@ func TestCallsAreNotedOnceAMinute(t *testing.T) {
 		}
 		wait.Advance(3 * time.Minute)
 		if got := len(store.writes()); got != 1 {
-			t.Errorf("without a call: got %d writes, want the one from before", got)
+			t.Errorf("without a call: got %d writes, want the earlier one", got)
 		}
 		l.take(ctx, called("grt_3", "read", time.Now()))
 		stop()
 		<-done
 		if got := store.writes(); len(got) != 2 || got[1]["grt_3"].Tool != "read" {
-			t.Errorf("at the end: got %v, want what was left", got)
+			t.Errorf("at the end: got %v, want the rest", got)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestCallsGoOnWithoutTheirNotes(t *testing.T) {
 		store.fail = nil
 		l.write(t.Context())
 		if got := store.writes(); len(got) != 2 || len(got[1]) != 1 {
-			t.Errorf("got %v, want two writes, the second without what the first one lost", got)
+			t.Errorf("got %v, want two writes, the second without the lost calls of the first", got)
 		}
 		said := log.String()
 		if n := strings.Count(said, "level=WARN"); n != 1 || !strings.Contains(said, "injected failure") {

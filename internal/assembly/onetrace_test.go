@@ -223,7 +223,7 @@ func TestOneTrace(t *testing.T) {
 		"SPAN_KIND_INTERNAL sign", "SPAN_KIND_SERVER POST /mcp", "SPAN_KIND_SERVER tools/call add",
 	} {
 		if names[want] == 0 {
-			t.Errorf("there is no span %s among %v", want, names)
+			t.Errorf("the span %s is missing among %v", want, names)
 		}
 	}
 	text := fmt.Sprintf("%+v", s.Spans())
@@ -234,7 +234,7 @@ func TestOneTrace(t *testing.T) {
 	}
 	parent := s.asked[len(s.asked)-1].Get("Traceparent")
 	if p := strings.Split(parent, "-"); len(p) != 4 || p[1] != agentTrace || !ids[p[2]] || p[2] == agentSpan {
-		t.Errorf("the MCP server goes on with %s", parent)
+		t.Errorf("the MCP server continues with %s", parent)
 	}
 }
 

@@ -40,7 +40,7 @@ func (s *Server) servePeers(ctx context.Context) (at string, end func(), err err
 	case err != nil && p.Config.Peers.Listen != config.PeersAuto:
 		return "", nil, fmt.Errorf("peers.listen: %w", err)
 	case err != nil:
-		p.Log.Warn("sessions of programs work in the replica alone that began them: there is no address for other "+
+		p.Log.Warn("sessions of programs work only on the replica that began them: it has no address for other "+
 			"replicas; set peers.listen", "error", err)
 		return "", func() {}, nil
 	}

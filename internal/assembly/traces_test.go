@@ -37,7 +37,7 @@ func TestTraced(t *testing.T) {
 		t.Errorf("got %d spans, want %d; %v", n, verbs+1, c.Header())
 	}
 	if !strings.Contains(scrape(s), `mcp_authd_trace_spans_total{result="sent"} `) {
-		t.Error("what was sent is not counted")
+		t.Error("the sent spans are not counted")
 	}
 }
 

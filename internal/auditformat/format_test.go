@@ -104,7 +104,7 @@ func TestGolden(t *testing.T) {
 		t.Errorf("another format: got %v", err)
 	}
 	if _, err := Read(7, []byte("{}")); err == nil || !strings.Contains(err.Error(), "entry 7 cannot be read") {
-		t.Errorf("what is no entry: got %v", err)
+		t.Errorf("a malformed entry: got %v", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestSetAside(t *testing.T) {
 		t.Errorf("got %+v, %v", report, err)
 	}
 	if !strings.Contains(log.String(), "wait in a file until the store takes them") {
-		t.Error("the server's log does not tell of the files")
+		t.Error("the server's log does not name the files")
 	}
 }
 

@@ -226,7 +226,7 @@ func TestRewritten(t *testing.T) {
 		}
 		write(t, db, 20, 1)
 		if _, err := sign.Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
-			t.Errorf("the key signs a log that does not go on from what it has signed: %v", err)
+			t.Errorf("the key signs a log that does not continue the signed log: %v", err)
 		}
 		if _, err := signer(t, db).Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
 			t.Errorf("the key of a new process signs it: %v", err)

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrInconsistent means that the log in the store is not the log that was signed before.
-var ErrInconsistent = errors.New("the audit log is not the one that was signed before: run: mcp-authd audit verify")
+var ErrInconsistent = errors.New("the audit log differs from the log that was signed: run: mcp-authd audit verify")
 
 // Signer checks the MACs of entries, and signs checkpoints.
 type Signer struct {

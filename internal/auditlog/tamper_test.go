@@ -208,7 +208,7 @@ func TestUpgrade(t *testing.T) {
 		must(t, err)
 		all := db.everything(t)
 		if got := standing.Unproven(all[0]); got != auditlog.UnprovenOld {
-			t.Errorf("an entry from before: got %q", got)
+			t.Errorf("an earlier entry: got %q", got)
 		}
 		write(t, db, 42, 1)
 		if _, err := sign.Checkpoint(t.Context(), now.Add(25*time.Hour)); err != nil {

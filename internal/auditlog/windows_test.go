@@ -42,7 +42,7 @@ func TestWindows(t *testing.T) {
 		now = now.Add(48 * time.Hour)
 		closeDue()
 		if want := c.first + (days-1)*c.steady; total != days*daily || entries > want {
-			t.Errorf("OP-02: %s: %d entries tell of %d events, want at most %d of %d", c.event, entries, total, want,
+			t.Errorf("OP-02: %s: %d entries for %d events, want at most %d for %d", c.event, entries, total, want,
 				days*daily)
 		}
 		now = now.Add(48 * time.Hour)

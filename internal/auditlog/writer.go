@@ -296,7 +296,7 @@ func (w *Writer) end(ctx context.Context) {
 	defer w.mu.Unlock()
 	w.spooled(w.spool.end())
 	if w.missing > 0 {
-		w.o.Log.Error("entries of the audit log are lost, and the log does not tell of them: the store could not take "+
+		w.o.Log.Error("entries of the audit log are lost, and the log does not count them: the store could not take "+
 			"them in time", "entries", w.missing, "since", w.missedAt)
 	}
 	switch waiting := len(w.waiting); {

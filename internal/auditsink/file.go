@@ -104,7 +104,7 @@ func (f *file) rotate(more int64) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no file", f.Path)
+		return fmt.Errorf("%s must be a file", f.Path)
 	case info.Size() == 0:
 		return nil
 	}

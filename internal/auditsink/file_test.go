@@ -175,7 +175,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	o.Sinks = []Config{{ID: "a", Kind: "pigeon"}}
-	if _, err := New(o); err == nil || !strings.Contains(err.Error(), `audit sink a: there is no kind "pigeon"`) {
+	if _, err := New(o); err == nil || !strings.Contains(err.Error(), `audit sink a: unknown kind "pigeon"`) {
 		t.Errorf("got %v", err)
 	}
 }

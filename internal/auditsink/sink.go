@@ -131,7 +131,7 @@ func (d *Deliverer) sink(c Config) (Sink, error) {
 	case OTLP:
 		return newOTLP(w, c.Endpoint, d.o.Now), nil
 	}
-	return nil, fmt.Errorf("there is no kind %q", c.Kind)
+	return nil, fmt.Errorf("unknown kind %q", c.Kind)
 }
 
 // certificates reads a file of certificates.

@@ -46,7 +46,7 @@ func TestLimiter(t *testing.T) {
 		t.Errorf("when the clock was set back: wait %s", wait)
 	}
 	if take(l, Rate{}, "free") != 0 || l.Len() != 3 {
-		t.Error("what has no limit takes a place")
+		t.Error("an unlimited key takes a place")
 	}
 }
 

@@ -49,7 +49,7 @@ func TestMap(t *testing.T) {
 	}
 	m.Put("c", 5, time.Time{})
 	if v, _ := m.Get("c"); v != 5 {
-		t.Errorf("c: got %d, want what was put last", v)
+		t.Errorf("c: got %d, want the last value", v)
 	}
 	m.Drop("c")
 	m.Drop("c")
@@ -63,7 +63,7 @@ func TestMap(t *testing.T) {
 		t.Error("d has ended and cannot be added")
 	}
 	if m.Put("e", 1, c.now()); m.Len() != 2 {
-		t.Error("what has ended is kept")
+		t.Error("an expired entry is kept")
 	}
 }
 
@@ -91,7 +91,7 @@ func TestMapEnds(t *testing.T) {
 	for i := range 4 {
 		alone.Put(i, i, c.in(time.Minute))
 		if c.pass(time.Minute); alone.Len() != 1 {
-			t.Errorf("%d: %d entries, want the one that was put", i, alone.Len())
+			t.Errorf("%d: %d entries, want the new one", i, alone.Len())
 		}
 	}
 	none := New[int, int](0, c.now)

@@ -24,7 +24,7 @@ func TestKeysAreExplained(t *testing.T) {
 	}
 	for path := range allSaid() {
 		if !keys[path] {
-			t.Errorf("DL-05: keys.yaml explains %s, which is no key", path)
+			t.Errorf("DL-05: keys.yaml explains %s, which does not exist", path)
 		}
 	}
 	if len(keys) < 250 {

@@ -199,7 +199,7 @@ func TestMisspelledKeyCanBeKept(t *testing.T) {
 		t.Error("RU-09: the kept key is refused")
 	}
 	if err := CheckSecretKey(`"short"`); err == nil || strings.Contains(err.Error(), "openssl") {
-		t.Errorf("RU-09: a text that was no key: got %v", err)
+		t.Errorf("RU-09: an unknown key: got %v", err)
 	}
 }
 

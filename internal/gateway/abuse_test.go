@@ -29,7 +29,7 @@ func TestDisguised(t *testing.T) {
 		}
 	}
 	if resp.Header.Get("Nel") != "" || resp.Header.Get("Report-To") != "" {
-		t.Error("the MCP server has browsers report what is asked of our origin")
+		t.Error("the MCP server makes browsers report requests to this origin")
 	}
 }
 

@@ -719,7 +719,7 @@ func TestRenamedHeaders(t *testing.T) {
 	}
 	post(t, g.URL, ping, forged)
 	if got.Get("X-Caller") != alice.Subject || got.Get("X-Mcp-Scope") != "mcp admin" || got.Get("X-Proof") == "" {
-		t.Errorf("the MCP server is told %v", got)
+		t.Errorf("the MCP server got %v", got)
 	}
 	for name, v := range got {
 		if strings.Contains(strings.Join(v, ""), "root") || name == "X-Mcp-Subject" || name == "X-Mcp-Client" ||

@@ -132,7 +132,7 @@ func TestStreamOfAnotherType(t *testing.T) {
 		return "HTTP/1.1 405 Method Not Allowed\r\nContent-Type: what?\r\nContent-Length: 2\r\n\r\nno"
 	})
 	if resp, body, err := ask(t, http.MethodGet, g.URL, ""); resp.StatusCode != 405 || body != "no" || err != nil {
-		t.Errorf("that there is no stream: got %d %q, %v", resp.StatusCode, body, err)
+		t.Errorf("without a stream: got %d %q, %v", resp.StatusCode, body, err)
 	}
 }
 

@@ -148,7 +148,7 @@ func TestListsInDoubt(t *testing.T) {
 		resp.Body.Close()
 	}
 	if err == nil || !strings.Contains(log.String(), lists.ErrMalformed.Error()) {
-		t.Errorf("what is no JSON ends as if it were: %v, log %s", err, log)
+		t.Errorf("malformed JSON ends like JSON: %v, log %s", err, log)
 	}
 }
 

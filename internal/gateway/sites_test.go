@@ -63,7 +63,7 @@ func TestSiteAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Add(publicURL, guard, fake{name: "x"}); err != nil {
-		t.Errorf("beside a handler that is no mux: %v", err)
+		t.Errorf("with a handler that is not a mux: %v", err)
 	}
 }
 

@@ -193,7 +193,7 @@ func TestModernTasksBehindTheGateway(t *testing.T) {
 	listen := ask("alice", "subscriptions/listen", "", `"notifications":{"taskIds":["`+id+`"]}`)
 	if !strings.Contains(listen, "notifications/subscriptions/acknowledged") || strings.Contains(listen, "taskIds") ||
 		strings.Contains(listen, "notifications/progress") || strings.Contains(listen, `"notifications/tasks"`) {
-		t.Errorf("RS-216 what is not sent is not acknowledged: got %s", listen)
+		t.Errorf("RS-216 an unsent message must not be acknowledged: got %s", listen)
 	}
 }
 

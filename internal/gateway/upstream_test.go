@@ -112,11 +112,11 @@ func TestUnknownCallers(t *testing.T) {
 	}
 	for name := range got[0] {
 		if strings.HasPrefix(name, "X-Mcp-") {
-			t.Errorf("without a caller the MCP server is told %s: %s", name, got[0][name])
+			t.Errorf("without a caller the MCP server got %s: %s", name, got[0][name])
 		}
 	}
 	if _, ok := got[1]["X-Mcp-Identity"]; ok || got[1].Get("X-Mcp-Subject") != alice.Subject {
-		t.Errorf("without identity tokens the MCP server is told %v", got[1])
+		t.Errorf("without identity tokens the MCP server got %v", got[1])
 	}
 }
 
@@ -323,7 +323,7 @@ func TestHealthPage(t *testing.T) {
 	asked.Store(0)
 	for range 3 {
 		if err := u.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "it answers 500") {
-			t.Errorf("got %v, want what it answers", err)
+			t.Errorf("got %v, want its answer", err)
 		}
 	}
 	if n := asked.Load(); n != 1 {

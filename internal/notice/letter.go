@@ -138,7 +138,7 @@ func write(l Letter, in *text.Language) (subject, body, html string, err error) 
 func isolated(s string) string { return "<bdi>" + template.HTMLEscapeString(s) + "</bdi>" }
 
 // ErrNoMail is returned if no mail server is configured.
-var ErrNoMail = errors.New("notice: there is no mail server")
+var ErrNoMail = errors.New("notice: no mail server is configured")
 
 // Test sends a test mail, and returns when the mail server has accepted or refused it. locale is
 // the recipient's language, or "".

@@ -182,7 +182,7 @@ func (t *Notifier) HasMail() bool { return t != nil && t.cfg.Mailer != nil }
 // SendNow delivers a mail in a single attempt, and returns its error.
 func (t *Notifier) SendNow(ctx context.Context, l Letter) error {
 	if !t.HasMail() {
-		return errors.New("notice: there is no mail")
+		return errors.New("notice: mail is not configured")
 	}
 	return t.send(ctx, l)
 }

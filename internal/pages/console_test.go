@@ -156,7 +156,7 @@ func TestConsole(t *testing.T) {
 		w := record(p.For("de"), s.show)
 		body, csp := w.Body.String(), w.Header().Get("Content-Security-Policy")
 		if !strings.Contains(body, `<html lang="en"`) || !strings.Contains(body, "</html>") {
-			t.Errorf("OB-10: %s is no whole page in English: %.300s", s.name, body)
+			t.Errorf("OB-10: %s must be a whole page in English: %.300s", s.name, body)
 		}
 		live := s.name == "console-overview"
 		if strings.Contains(body, "<script") != live || strings.Contains(csp, "script-src 'self'") != live {

@@ -301,7 +301,7 @@ func TestRenderGallery(t *testing.T) {
 				}
 			}
 			if !bytes.Contains(page, []byte("</main>")) || len(linked.FindAll(page, -1)) < 2 {
-				t.Errorf("%s in %s is no whole page: %.200s", s.name, language, page)
+				t.Errorf("%s in %s must be a whole page: %.200s", s.name, language, page)
 			}
 		}
 	}

@@ -282,7 +282,7 @@ func TestLink(t *testing.T) {
 	} {
 		t.Run("AS-60: "+target+" leads back", func(t *testing.T) {
 			if !live(target) {
-				t.Errorf("%q is no link", target)
+				t.Errorf("%q must be a link", target)
 			}
 		})
 	}

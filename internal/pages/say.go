@@ -47,7 +47,7 @@ func (p *Pages) text(v any) (any, error) {
 	case string:
 		return cleanText(v), nil
 	}
-	return nil, fmt.Errorf("%T is no text", v)
+	return nil, fmt.Errorf("%T must be a text", v)
 }
 
 // plural reports whether a number takes a plural form.

@@ -58,7 +58,9 @@ func pageIn(base *template.Template, name string) (*template.Template, error) {
 }
 
 // notInlined is a placeholder for functions whose results are inserted before a page is shown.
-func notInlined(...any) (string, error) { return "", errors.New("this is no word of every page") }
+func notInlined(...any) (string, error) {
+	return "", errors.New("this name must be a word of every page")
+}
 
 // functions returns the template functions that depend on the language.
 func (p *Pages) functions() template.FuncMap {

@@ -133,7 +133,7 @@ func named(values map[string]parse.Node, args []parse.Node) error {
 	for pair := range slices.Chunk(args, 2) {
 		name, ok := pair[0].(*parse.StringNode)
 		if !ok {
-			return fmt.Errorf("%s is no name of a value", pair[0])
+			return fmt.Errorf("%s must be the name of a value", pair[0])
 		}
 		values[name.Text] = pair[1]
 	}

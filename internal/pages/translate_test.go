@@ -246,7 +246,7 @@ func TestEveryTextIsUsed(t *testing.T) {
 		tr.used[key] = true
 		e, ok := english.Entry(key)
 		if !ok {
-			t.Errorf("the program says %s, which is no text", key)
+			t.Errorf("the program uses %s, which does not exist", key)
 		}
 		if e.Counted && !slices.Contains(e.Values(), text.Number) {
 			names = slices.DeleteFunc(names, func(n string) bool { return n == text.Number })

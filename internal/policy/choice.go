@@ -82,7 +82,7 @@ type Choice struct {
 }
 
 // ErrNothing is returned for a choice that grants nothing.
-var ErrNothing = errors.New("policy: nothing was chosen")
+var ErrNothing = errors.New("policy: no scope was chosen")
 
 // ErrPreset is returned for an unknown preset.
 var ErrPreset = errors.New("policy: unknown preset")

@@ -47,7 +47,7 @@ func TestChoice(t *testing.T) {
 		t.Errorf("one dangerous scope alone: got %v, want %v", err, ErrNothing)
 	}
 	if q := Ask(marked, oauth.Scopes{"read"}, oauth.Scopes{"write"}); q.Allowed != nil || q.Optional() {
-		t.Errorf("what is allowed as a whole is asked as a whole: got %+v", q)
+		t.Errorf("a whole allowed set must be asked as a whole: got %+v", q)
 	}
 	if got, err := Ask(storage.Resource{}, nil, nil).Grant(Choice{}); err != nil || len(got) > 0 {
 		t.Errorf("a resource without scopes: got %v %v", got, err)
@@ -97,7 +97,7 @@ func TestNothingLocksOut(t *testing.T) {
 		}
 	}
 	if _, offered := q.ReadOnly(); offered {
-		t.Error("read only is offered, and gives a scope of which nobody says that it is for reading")
+		t.Error("read only is offered, and gives a scope that is not marked as reading")
 	}
 	r.Scopes[0].Access = storage.AccessRead
 	q.Resource = r
@@ -108,7 +108,7 @@ func TestNothingLocksOut(t *testing.T) {
 		t.Errorf("RU-17 a narrowed grant keeps %v", got)
 	}
 	if got := Kept(r, oauth.Scopes{"write"}, oauth.Scopes{"write"}); got.Has("use") {
-		t.Errorf("RU-17 a grant is given what it did not have: %v", got)
+		t.Errorf("RU-17 a grant gets new scopes: %v", got)
 	}
 	all := oauth.Scopes{"use", "write"}
 	if !Useless(r, all, oauth.Scopes{"write"}) || Useless(r, all, oauth.Scopes{"use"}) ||

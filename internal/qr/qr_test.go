@@ -93,6 +93,6 @@ func TestText(t *testing.T) {
 		}
 	}
 	if _, err := Text(strings.Repeat("a", 5000)); err == nil {
-		t.Error("a text that no code holds is no error")
+		t.Error("a text that no code can hold must be an error")
 	}
 }

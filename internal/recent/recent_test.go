@@ -224,7 +224,7 @@ func TestStoreThatHangs(t *testing.T) {
 		synctest.Wait()
 		for range 32 {
 			if took := load(); took != 0 {
-				t.Errorf("a request waited for %s beside the one that reads", took)
+				t.Errorf("a request waited %s beside the reading request", took)
 			}
 		}
 		if took := <-first; took != recent.TTL {

@@ -157,7 +157,7 @@ func TestLimits(t *testing.T) {
 	if os.Getuid() == 0 {
 		root := Policy{Processes: 20}.command("/bin/true", []string{"true"})
 		if out, err := root.CombinedOutput(); err == nil || !strings.Contains(string(out), "root may have any number") {
-			t.Errorf("a limit that does not hold is no error: %v %s", err, out)
+			t.Errorf("a limit that does not hold must be an error: %v %s", err, out)
 		}
 		c.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
@@ -210,7 +210,7 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	if err := (&Policy{}).Check(1); (err != nil) != (len((&Policy{}).Lacking()) > 0) {
-		t.Errorf("what %s lacks is no error: %v", Kernel(), err)
+		t.Errorf("a lack of %s must be an error: %v", Kernel(), err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestParse(t *testing.T) {
 				}
 			}
 			if got.At.After(got.IssuedAt) {
-				t.Errorf("it happened at %v, after it was told at %v", got.At, got.IssuedAt)
+				t.Errorf("it happened at %v, after its report at %v", got.At, got.IssuedAt)
 			}
 		})
 	}

@@ -57,7 +57,7 @@ func (a Arguments) of(schema any) (map[string]json.RawMessage, error) {
 		case json.Valid([]byte(text)):
 			out[name] = json.RawMessage(text)
 		default:
-			return nil, fmt.Errorf("the argument %s must be JSON: the tool wants %s there, and %q is none", name,
+			return nil, fmt.Errorf("the argument %s must be JSON of type %s, not %q", name,
 				strings.Join(kinds, " or "), text)
 		}
 	}

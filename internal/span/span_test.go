@@ -73,7 +73,7 @@ func TestTransport(t *testing.T) {
 		t.Errorf("got %s, want %s", p, want1)
 	}
 	if asked[2].Get("Traceparent") != "" || asked[2].Get("Tracestate") == "" {
-		t.Errorf("got %v, want what the request had", asked[2])
+		t.Errorf("got %v, want the values of the request", asked[2])
 	}
 }
 

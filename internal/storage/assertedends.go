@@ -7,7 +7,7 @@ import (
 )
 
 // ErrEnded: the issuer has since ended its earlier assertions about the user.
-var ErrEnded = errors.New("storage: the issuer has ended what it asserted before")
+var ErrEnded = errors.New("storage: the issuer has revoked its earlier assertions")
 
 // AssertedEnds ends grants that depend on an issuer's assertions about a user, at the issuer's
 // request.

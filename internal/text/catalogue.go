@@ -156,7 +156,7 @@ func read(tree fs.FS, dir string) (*Language, error) {
 	for _, f := range entries {
 		page, ok := strings.CutSuffix(f.Name(), ".json")
 		if !ok {
-			return nil, fmt.Errorf("text: %s is no file of texts: their names end in .json", path.Join(dir, f.Name()))
+			return nil, fmt.Errorf("text: the name %s must end in .json", path.Join(dir, f.Name()))
 		}
 		l.files[page] = sync.OnceValues(func() (map[string]Entry, error) {
 			return readFile(tree, path.Join(dir, f.Name()))

@@ -66,7 +66,7 @@ func newPieces(words string) (out []Piece, err error) {
 	at := 0
 	literal := func(s string) {
 		if strings.ContainsAny(s, "{}") {
-			err = fmt.Errorf("has a brace that is no part of a {name} in %q", s)
+			err = fmt.Errorf("has a brace outside a {name} in %q", s)
 		}
 		if s != "" {
 			out = append(out, Piece{Words: s})

@@ -105,7 +105,7 @@ func TestServerSpans(t *testing.T) {
 		t.Errorf("got %+v", all)
 	}
 	if text := fmt.Sprint(r.Spans()); strings.Contains(text, "SECRET") {
-		t.Errorf("got %s, which has in it what was sent", text)
+		t.Errorf("got %s, which contains the sent text", text)
 	}
 	if r.Header().Get("Api-Key") != "k" || r.told[Sent] != 3 {
 		t.Errorf("got %v, and %v", r.Header(), r.told)

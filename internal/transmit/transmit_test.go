@@ -234,7 +234,7 @@ func TestTransmitter(t *testing.T) {
 			t.Errorf("got %q, %+v", got, r.waiting())
 		}
 		if !slices.Equal(r.to.seen, []string{r.to.orders[0].ID, r.to.orders[0].ID}) {
-			t.Errorf("each try has an id of its own: %q", r.to.seen)
+			t.Errorf("each try must have the same id: %q", r.to.seen)
 		}
 	})
 	for name, tt := range map[string]struct {

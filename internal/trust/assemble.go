@@ -15,7 +15,7 @@ type unusable struct {
 }
 
 var (
-	errOurs    = errors.New("issuer: is this server, which redeems no assertion of its own")
+	errOurs    = errors.New("issuer: must be another server: this one redeems no assertions that it issued")
 	errTwice   = errors.New("id: another entry has it")
 	errTwoKeys = errors.New("jwks_url: an earlier entry has other keys for this issuer; one issuer has one set of keys")
 )

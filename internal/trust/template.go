@@ -46,7 +46,7 @@ func compileTemplate(source string) (out template, err error) {
 }
 
 var (
-	errNoClaim = errors.New("a claim of the subject template is missing, or is no text")
+	errNoClaim = errors.New("each claim of the subject template must be a text")
 	errName    = errors.New("the subject template makes a name that is too long, or has characters that cannot be shown")
 )
 

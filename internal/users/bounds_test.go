@@ -310,7 +310,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 	if !strings.Contains(r.Log.String(), `"counted":"network"`) ||
 		!strings.Contains(r.Log.String(), audit.LoginThrottled) {
-		t.Errorf("AS-05: the log does not say so: %s", r.Log)
+		t.Errorf("AS-05: the log lacks it: %s", r.Log)
 	}
 	close(hold)
 	wg.Wait()

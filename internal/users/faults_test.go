@@ -108,7 +108,7 @@ func TestFailuresAreTold(t *testing.T) {
 					t.Errorf("%s fails (call %d): got %v", failed, n+1, err)
 				}
 				if optional && !strings.Contains(log.String(), storagetest.ErrInjected.Error()) {
-					t.Errorf("%s fails, and the log does not say so: %s", failed, log)
+					t.Errorf("%s fails without a line in the log: %s", failed, log)
 				}
 				if err := act(); err != nil {
 					t.Errorf("%s had failed, and again: %v", failed, err)

@@ -98,7 +98,7 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 		return err
 	}
 	if account.Mail == "" {
-		return fmt.Errorf("users: reset: there is no address")
+		return fmt.Errorf("users: reset: the account has no address")
 	}
 	now := u.cfg.Now()
 	made, err := u.put(ctx, r.Issuer, storage.OneTimeLink{

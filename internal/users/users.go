@@ -41,7 +41,7 @@ var (
 	// disabled account. Strangers cannot tell these cases apart.
 	ErrLink = errors.New("users: the link is not valid, or no longer valid")
 	// ErrBrowser means that the link was requested in another browser.
-	ErrBrowser = errors.New("users: the link is good only in the browser in which it was asked for")
+	ErrBrowser = errors.New("users: the link works only in the browser that requested it")
 	// ErrDisabled means that the account is disabled.
 	ErrDisabled = errors.New("users: the account is disabled")
 	// ErrLast means that the last administrator would be lost.

@@ -330,7 +330,7 @@ func TestNothingTypedIsLogged(t *testing.T) {
 	r.try(t, "Tr0ub4dor-and-3", "x", "net")
 	r.try(t, "alice", "wrong", "net")
 	if log := r.Log.String(); strings.Contains(log, "Tr0ub4dor") || !strings.Contains(log, `"user_name":"Alice"`) {
-		t.Errorf("SP-28: the log has what was typed, or lacks the account:\n%s", log)
+		t.Errorf("SP-28: the log has the typed text, or lacks the account:\n%s", log)
 	}
 }
 

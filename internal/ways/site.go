@@ -90,7 +90,7 @@ func (s Site) CheckRPID(rpID string) error {
 		return fmt.Errorf("%q is neither the issuer's host (%s) nor a domain above it", rpID, s.Host)
 	}
 	if suffix, _ := publicsuffix.PublicSuffix(rpID); suffix == rpID {
-		return fmt.Errorf("%q is a public suffix, under which anybody can have a host", rpID)
+		return fmt.Errorf("%q must not be a public suffix: anybody can have a host below it", rpID)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func TestOpening(t *testing.T) {
 		select {
 		case <-changed:
 		case <-time.After(time.Minute):
-			t.Error("no change was told")
+			t.Error("no change was reported")
 		}
 	})
 	t.Run("RS-72 sessions that never get ready are forgotten with their end", func(t *testing.T) {

@@ -187,7 +187,7 @@ func TestRevisions(t *testing.T) {
 		_, call := r.answered(t, version, session, "tools/call", `"name":"array","arguments":{}`)
 		if has := strings.Contains(list, `"type":"array"`) &&
 			strings.Contains(call, `"structuredContent":[1]`); has != protocol.IsStateless(version) {
-			t.Errorf("RS-73 structured content that is no object, %s: got %v\n%s\n%s", version, has, list, call)
+			t.Errorf("RS-73 structured content that is not an object, %s: got %v\n%s\n%s", version, has, list, call)
 		}
 		if _, call = r.answered(t, version, session, "tools/call",
 			`"name":"show","arguments":{}`); version >= protocol.Rev20250618 &&

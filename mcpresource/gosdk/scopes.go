@@ -120,7 +120,7 @@ func (t *Tools) need(tool string, scopes []Scope, clear *Clearance) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if strings.Contains(tool, "*") {
-		return errors.New("its name has a *, which would stand for any text: use another name")
+		return errors.New("its name must not contain *, which matches any text")
 	}
 	if err := t.declare(scopes); err != nil {
 		return err

@@ -124,7 +124,7 @@ func TestServeRefuses(t *testing.T) {
 	}
 	_, err = clears(ServeOptions{Adjust: func(c *mcpresource.Config) { c.Clearances = nobody{} }}, Clearance{})
 	if err == nil || !strings.Contains(err.Error(), "choose another address") { // the next error
-		t.Errorf("RS-217: with what the error says, got %v", err)
+		t.Errorf("RS-217: with the error's text, got %v", err)
 	}
 	for want, o := range map[string]ServeOptions{
 		"Resource is empty: set the public URL":                 {Issuer: "https://auth.example.com"},

@@ -103,7 +103,7 @@ func TestForeignTasks(t *testing.T) {
 		}
 	}
 	if a := tr.about(t, "alice/app/g1-mcp", "tasks/get", id, ""); a.Result["status"] != "working" {
-		t.Errorf("RS-215 the task goes on: got %s", a.text)
+		t.Errorf("RS-215 the task still runs: got %s", a.text)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestManyTasks(t *testing.T) {
 			t.Errorf("got %d tasks, want %d", len(seen), len(ids))
 		}
 		if a := tr.inSession(t, "alice-mcp", session, "tasks/list", `"cursor":"x"`); a.Error.Code != -32602 {
-			t.Errorf("no cursor of ours: got %s", a.text)
+			t.Errorf("a foreign cursor: got %s", a.text)
 		}
 	})
 	t.Run("RS-132 results have a size", func(t *testing.T) {

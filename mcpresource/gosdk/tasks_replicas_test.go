@@ -136,7 +136,7 @@ func stoppingServer(t *testing.T, open replicas) {
 		t.Errorf("what ran: got %s", a.text)
 	}
 	if a := second.about(t, "alice-mcp", "tasks/get", done, ""); !strings.Contains(a.text, "broken") {
-		t.Errorf("what had ended: got %s", a.text)
+		t.Errorf("the ended task: got %s", a.text)
 	}
 }
 
@@ -180,7 +180,7 @@ func dying(t *testing.T, open replicas) {
 	}
 	if a := late.about(t, "alice-mcp", "tasks/get", done, ""); a.Result["status"] != "completed" ||
 		!strings.Contains(a.text, "ask for less") {
-		t.Errorf("what had ended: got %.300s", a.text)
+		t.Errorf("the ended task: got %.300s", a.text)
 	}
 }
 

@@ -303,7 +303,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	if len(calls) != 5 {
-		t.Errorf("got %d events: looking up a tool is none", len(calls))
+		t.Errorf("got %d events: looking up a tool must not be one", len(calls))
 	}
 }
 

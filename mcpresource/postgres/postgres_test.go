@@ -214,7 +214,7 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("got %t %v", first, err)
 		}
 		if first, err := two.Use(t.Context(), "x", time.Now().Add(time.Minute)); first || err != nil {
-			t.Errorf("of its own: got %t %v", first, err)
+			t.Errorf("own: got %t %v", first, err)
 		}
 		if w := ask(replica(t, other, nil), "Bearer carol", call("read")); w.Code != 200 {
 			t.Errorf("got %d", w.Code)

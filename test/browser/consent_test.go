@@ -78,7 +78,7 @@ func (b *tab) wantQuestion(place string, apps ...*app) {
 	for _, a := range apps {
 		select {
 		case q := <-a.back:
-			b.TB.Errorf("an application was told %v", q)
+			b.TB.Errorf("an application got %v", q)
 		default:
 		}
 	}

@@ -135,7 +135,7 @@ func TestNotes(t *testing.T) {
 	} {
 		told := template(t, chart, "--values", matrix(t)[name], "--show-only", "templates/shown.yaml")
 		if !strings.Contains(told, want) || strings.Contains(told, "trusted_proxies") {
-			t.Errorf("DL-04: %s: the notes lack %q, or ask for what is there:\n%s", name, want, told)
+			t.Errorf("DL-04: %s: the notes lack %q, or ask for a value that is set:\n%s", name, want, told)
 		}
 	}
 	unset := template(t, chart, "--values", matrix(t)["volume"], "--set", "ingress.enabled=true", "--show-only",

@@ -179,7 +179,7 @@ func (f *fastMCP) hides(t *testing.T, reading string) {
 	resp, body := postTo(t, f.mcpURL, reading, toolOf("add_note"))
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("WWW-Authenticate") != "" ||
 		!strings.Contains(body, `"code":-32601`) || !strings.Contains(body, "Unknown tool: add_note") {
-		t.Errorf("without the scope: got %s %s; does the page still say so?", resp.Status, body)
+		t.Errorf("without the scope: got %s %s; is the page still true?", resp.Status, body)
 	}
 	resp, body = postTo(t, f.MCPURL, f.tokens(t, f.MCPURL, "mcp")["access_token"], toolOf("add_note"))
 	challenge := resp.Header.Get("WWW-Authenticate")

@@ -26,7 +26,7 @@ func TestParallelRefresh(t *testing.T) {
 				first, again := strings.Count(d.Log(), `"event":"token.refreshed"`),
 					strings.Count(d.Log(), `"event":"token.replayed"`)
 				if first == 0 || again == 0 {
-					t.Errorf("got %d refreshes of which %d repeated: nothing happened in parallel", first, again)
+					t.Errorf("got %d refreshes and %d repetitions: none were parallel", first, again)
 				}
 				t.Logf("%d refreshes, %d of them answered like one before", first+again, again)
 			})

@@ -84,7 +84,7 @@ func (l *life) strictByDocument(t *testing.T, v method) {
 		l.web.Publish(keys, set)
 		t.Cleanup(func() {
 			if l.web.Fetches(keys) == 0 {
-				t.Errorf("%s was never fetched: nothing can have been verified", keys)
+				t.Errorf("%s was never fetched, so no token was verified", keys)
 			}
 		})
 	}

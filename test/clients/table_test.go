@@ -100,7 +100,7 @@ func compareTable(t *testing.T, all []*client) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not what this run yields; write it with: go test ./test/clients -update\n%s", tablePath,
+		t.Errorf("%s differs from this run; write it with: go test ./test/clients -update\n%s", tablePath,
 			b.String())
 	}
 }

@@ -30,7 +30,7 @@ func TestDrawing(t *testing.T) {
 	}
 	for _, r := range d.rooms {
 		if info, err := os.Stat(r.folder); err != nil || !info.IsDir() {
-			t.Errorf("there is no folder %s", r.folder)
+			t.Errorf("the folder %s is missing", r.folder)
 		}
 	}
 	for _, a := range d.arrows {
@@ -43,7 +43,7 @@ func TestDrawing(t *testing.T) {
 func TestDrawingCanFail(t *testing.T) {
 	for _, text := range []string{"a | b\n", "row\na | b\na -> c\n", "row\nsomething\n"} {
 		if _, err := parse(text); err == nil {
-			t.Errorf("%q is no drawing", text)
+			t.Errorf("%q must be a drawing", text)
 		}
 	}
 	t.Chdir("../..")

@@ -179,7 +179,7 @@ func TestConsentOverReplicas(t *testing.T) {
 		to, page := b.press(one, page, "approve")
 		wantQuestion(t, to, page, "evil.example")
 		if to, _ = b.press(one, page, "approve"); !strings.HasPrefix(to, evil+"?") {
-			t.Errorf("what is shown now, approved: got %q", to)
+			t.Errorf("the current page, approved: got %q", to)
 		}
 	})
 	t.Run("L8 the other replica answers the click, by the client as it is now", func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestConsentOverReplicas(t *testing.T) {
 		to, page := b.press(two, page, "approve")
 		wantQuestion(t, to, page, "evil.example")
 		if to, _ = b.press(one, page, "approve"); !strings.HasPrefix(to, evil+"?") {
-			t.Errorf("what the other showed, approved here: got %q", to)
+			t.Errorf("the other's page, approved here: got %q", to)
 		}
 	})
 	t.Run("H2 L8 approved, changed at the other replica: no silent code, here or there", func(t *testing.T) {

@@ -96,7 +96,7 @@ func TestHelpersAreCut(t *testing.T) {
 	}
 	for _, token := range []string{own, top} {
 		if !good(token) || callWhoami(t, d, token) != http.StatusOK {
-			t.Error("what is above the cut has ended too")
+			t.Error("a grant above the cut has ended")
 		}
 	}
 	out, err := exec.Command(program.Authd(t), "grant", "revoke", "nod_unknown", "--data", dir).CombinedOutput()
@@ -135,7 +135,7 @@ func TestHelpersOverReplicas(t *testing.T) {
 	}
 	for _, token := range []string{top, low} {
 		if status, _ := helper(t, issuer, id, token, "late"); status != http.StatusBadRequest {
-			t.Errorf("the first replica hands on what the second has cut: got %d", status)
+			t.Errorf("the first replica serves a sub-agent that the second has cut: got %d", status)
 		}
 	}
 	handOn(t, issuer, id, own, "another")
@@ -168,17 +168,17 @@ func TestHelpersAreCutWhileTheyMultiply(t *testing.T) {
 	for token := range made {
 		for _, r := range g.replicas {
 			if status := call(r, token); status != http.StatusUnauthorized {
-				t.Errorf("below what was cut: the gateway answers %d", status)
+				t.Errorf("below the cut: the gateway answers %d", status)
 			}
 			if status, _ := helper(t, r.at(""), id, token, "late"); status != http.StatusBadRequest {
-				t.Errorf("below what was cut: a helper is made, %d", status)
+				t.Errorf("below the cut: a sub-agent is made, %d", status)
 			}
 		}
 	}
 	for _, r := range g.replicas {
 		if a, b, c := call(r, own), call(r, other), call(r, top); a != http.StatusOK || b != http.StatusOK ||
 			c != http.StatusUnauthorized {
-			t.Errorf("the gateway answers %d for the application, %d for another helper, %d for what was cut", a, b, c)
+			t.Errorf("the gateway answers %d for the client, %d for another sub-agent, %d for the cut one", a, b, c)
 		}
 	}
 }

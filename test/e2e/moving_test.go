@@ -165,7 +165,7 @@ func TestMoving(t *testing.T) {
 	h.move(old, big)
 	h.stays("in PostgreSQL")
 	if h.active(revoked["access_token"].(string)) {
-		t.Error("DL-02 what was revoked before the move is active")
+		t.Error("DL-02 a token that was revoked before the move is active")
 	}
 	h.run(nil, "audit", "verify", "--config", big)
 
@@ -175,7 +175,7 @@ func TestMoving(t *testing.T) {
 	h.move(big, old)
 	h.stays("back in SQLite")
 	if out := h.run(nil, "audit", "list", "--json", "--config", old); !strings.Contains(out, "token.refreshed") {
-		t.Errorf("DL-02 the audit of before: %s", out)
+		t.Errorf("DL-02 the earlier audit: %s", out)
 	}
 	h.run(nil, "audit", "verify", "--config", old)
 }

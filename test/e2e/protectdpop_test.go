@@ -84,7 +84,7 @@ func TestProtectDPoP(t *testing.T) {
 	protect(t, command...)
 	again("after the server was killed")
 	if status, fault, _ := call("DPoP "+token, proof(t, key, p.MCPURL, token, nonce)); status != http.StatusOK {
-		t.Errorf("RS-208: the nonce from before the kill: got %d %s", status, fault)
+		t.Errorf("RS-208: the nonce of before the kill: got %d %s", status, fault)
 	}
 	thief, err := dpop.Generate()
 	if err != nil {

@@ -43,7 +43,7 @@ func TestPushedOverReplicas(t *testing.T) {
 			return fmt.Sprint(resp.StatusCode)
 		})
 		if got["303"] != 1 || got["400"] != 31 {
-			t.Errorf("got %v, want one that goes on", got)
+			t.Errorf("got %v, want one that continues", got)
 		}
 	})
 	t.Run("AS-228 a request of one replica becomes tokens at the other, once", func(t *testing.T) {

@@ -112,7 +112,7 @@ func TestRemoteSignIn(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	o := &operator{T: t, demo: d, person: d.Person(), home: t.TempDir()}
 	if out, _, err := o.run("user", "list"); err == nil || !strings.Contains(out, "sign in at a terminal") {
-		t.Errorf("OB-10: a script that nobody is at: %s, %v", out, err)
+		t.Errorf("OB-10: a script without a terminal: %s, %v", out, err)
 	}
 	o.person.Scopes = []string{"admin:read", "admin:write"}
 	is := func(what string, want int, args ...string) {

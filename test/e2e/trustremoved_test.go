@@ -77,7 +77,7 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 		x.token(x.asAgent(jag("company")))
 		for name, token := range map[string]string{"the job": ofJob, "the person": ofPerson} {
 			if got := x.call(token); got != 401 {
-				t.Errorf("for %s's token of before the guard answers %d", name, got)
+				t.Errorf("for %s's earlier token the guard answers %d", name, got)
 			}
 		}
 	})

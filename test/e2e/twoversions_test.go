@@ -221,7 +221,7 @@ func TestTwoVersions(t *testing.T) {
 			select {
 			case <-over:
 				if n == 0 {
-					t.Error("nothing was refreshed during the upgrade")
+					t.Error("no token was refreshed during the upgrade")
 				}
 				return
 			default:
@@ -271,7 +271,7 @@ func TestTwoVersions(t *testing.T) {
 		carol := demotest.NewPerson("carol", password)
 		c := v.connect(v.this, v.this, carol)
 		if v.asked(t, v.old, carol, c) {
-			t.Error("the version before asks for a password")
+			t.Error("the previous version asks for a password")
 		}
 		if v.asked(t, v.this, alice, earlier) {
 			t.Error("this version asks for a password")
@@ -315,7 +315,7 @@ func TestTwoVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := c.renew(t, v.old); got != nil {
-			t.Errorf("the version before knows no pause, and answers %v", got)
+			t.Errorf("the previous version knows no pause, and answers %v", got)
 		}
 		if c.renew(t, v.this) == nil || c.active(t, v.this) {
 			t.Error("this version lets a paused application in")

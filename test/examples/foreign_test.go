@@ -162,7 +162,7 @@ func ofManual(at string) error {
 	remote := u.Scheme == "https" && u.Host == "mcp.example.com"
 	local := u.Scheme == "http" && u.Host == "127.0.0.1:8414"
 	if !remote && !local || u.Path != "/mcp" || u.RawQuery != "" || u.User != nil {
-		return fmt.Errorf("the MCP server %q is none of the manual", at)
+		return fmt.Errorf("the MCP server %q is not in the manual", at)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func TestGuides(t *testing.T) {
 			found++
 			t.Run(folder+"/"+name, func(t *testing.T) {
 				if !strings.Contains(text, "**What was run.**") {
-					t.Error("it does not say what was run")
+					t.Error("it does not name the commands that were run")
 				}
 				if !strings.Contains(pages["docs/goals.md"], "("+path.Join(folder, name)+")") {
 					t.Error("docs/goals.md does not lead to it")

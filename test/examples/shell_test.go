@@ -76,7 +76,7 @@ func known(t *testing.T, binary string, words []string, rest string) {
 func help(binary string, words []string) (string, error) {
 	out, err := exec.Command(binary, append(append([]string{}, words...), "--help")...).CombinedOutput()
 	if err == nil && !strings.Contains(string(out), "mcp-authd "+strings.Join(words, " ")) {
-		err = fmt.Errorf("it is no command")
+		err = fmt.Errorf("it must be a command")
 	}
 	return string(out), err
 }

@@ -85,7 +85,7 @@ func checkEnvironment(t *testing.T, b block) {
 	for line := range strings.Lines(b.text) {
 		line = strings.TrimSuffix(line, "\n")
 		if !assignment.MatchString(line) {
-			t.Errorf("%q is no assignment", line)
+			t.Errorf("%q must be an assignment", line)
 		}
 		if strings.HasPrefix(line, "MCP_AUTHD_") {
 			ours = append(ours, line)
@@ -214,7 +214,7 @@ func TestManualOfIssuers(t *testing.T) {
 				t.Errorf("its configuration is about %q", e.Preset)
 			}
 			if !strings.Contains(page, "**What was run.**") {
-				t.Error("it does not say what was run")
+				t.Error("it does not name the commands that were run")
 			}
 		})
 	}

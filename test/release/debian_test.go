@@ -37,7 +37,7 @@ func TestDebianPackage(t *testing.T) {
 	const state = "/var/lib/mcp-authd"
 	m.owned(t, state)
 	if out := m.run("mcp-authd", "config", "print"); !strings.Contains(out, address) {
-		t.Errorf("DL-04: a command of root does not know what the service has from /etc/default/mcp-authd\n%s", out)
+		t.Errorf("DL-04: a command of root does not read /etc/default/mcp-authd\n%s", out)
 	}
 
 	t.Run("root uses the database while the service is stopped", func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestDebianPackage(t *testing.T) {
 			t.Errorf("DL-04: the program is there after it was removed (%v)", err)
 		}
 		if code := status(address, "/healthz"); code != 0 {
-			t.Errorf("DL-04: the service goes on after it was removed: %d", code)
+			t.Errorf("DL-04: the service runs after it was removed: %d", code)
 		}
 		m.run("test", "-s", state+"/mcp-authd.db")
 	})

@@ -81,7 +81,7 @@ func longTests(file *ast.File) (names []string, err error) {
 			continue
 		}
 		if f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
-			return nil, fmt.Errorf("%s is no test and calls lane.Long", f.Name.Name)
+			return nil, fmt.Errorf("%s calls lane.Long but must be a test", f.Name.Name)
 		}
 		names = append(names, f.Name.Name)
 	}

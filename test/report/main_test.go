@@ -169,7 +169,7 @@ func TestSecondLane(t *testing.T) {
 		t.Errorf("got %q, %v, want at its end %q", got, err, want)
 	}
 	if _, err := arguments([]string{"-long"}, t.TempDir()); err == nil {
-		t.Error("a second lane without a test is no error")
+		t.Error("a second lane without a test must be an error")
 	}
 	helper := []byte("package p\nfunc helper() { lane.Long(nil, \"\") }")
 	if err := os.WriteFile(filepath.Join(dir, "helper_test.go"), helper, 0o600); err != nil {

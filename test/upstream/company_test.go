@@ -157,7 +157,7 @@ func TestCompany(t *testing.T) {
 		who := call[caller](t, &client{ClientSession: session}, "whoami", nil)
 		if !strings.HasPrefix(who.Subject, "usr_") || who.Client != "agent" ||
 			!slices.Equal(who.Scopes, []string{"mcp"}) {
-			t.Errorf("got %+v, of which the rules of the provider give staff mcp alone", who)
+			t.Errorf("got %+v; the provider's rules give staff only mcp", who)
 		}
 		if n := c.up.TokenCalls("authorization_code"); n != 1 {
 			t.Errorf("the provider redeemed %d codes", n)

@@ -78,7 +78,7 @@ func TestGatewayBroker(t *testing.T) {
 			}
 		}
 		if got.Result.Ours {
-			t.Error("SP-06: the MCP server has seen the token of ours")
+			t.Error("SP-06: the MCP server has seen our token")
 		}
 	}
 	connect := func(t *testing.T, link string) {

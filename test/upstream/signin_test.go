@@ -163,7 +163,7 @@ func checkSeparation(t *testing.T, i *installation, up *idptest.Provider, c *cli
 			sent += name + strings.Join(values, " ")
 		}
 		if strings.Contains(sent, mine) || strings.Contains(sent, "mcprt_") {
-			t.Errorf("%s %s carries a token of ours", r.Method, r.Path)
+			t.Errorf("%s %s carries our token", r.Method, r.Path)
 		}
 	}
 	var stored strings.Builder
@@ -254,7 +254,7 @@ func TestFormPost(t *testing.T) {
 			t.Errorf("got %v", q)
 		}
 		if !strings.Contains(i.log.String(), `"method":"POST","path":"/callback/node"`) {
-			t.Error("nothing was posted")
+			t.Error("no form was posted")
 		}
 	})
 }

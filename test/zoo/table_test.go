@@ -94,7 +94,7 @@ func compareTable(t *testing.T, replays []*replay) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is not what this run yields; write it with: go test ./test/zoo -update\n%s", tablePath, want)
+		t.Errorf("%s differs from this run; write it with: go test ./test/zoo -update\n%s", tablePath, want)
 	}
 }
 

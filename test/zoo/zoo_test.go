@@ -108,7 +108,7 @@ func (r *replay) first(t *testing.T, s server, w *proxytest.Web, data string) {
 		r.exchange(t, s)
 		r.call(t, s)
 		if r.sign && w.Fetches(jwksURL) == 0 {
-			t.Errorf("%s was never fetched: nothing can have been verified", jwksURL)
+			t.Errorf("%s was never fetched, so no token was verified", jwksURL)
 		}
 	})
 	r.row.step(t, &r.row.refreshes, "AS-94 refreshes", func(t *testing.T) {

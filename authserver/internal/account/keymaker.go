@@ -48,7 +48,7 @@ type KeyStore interface {
 var (
 	ErrKeyName  = errors.New("account: the name of a key must have 1 to 64 characters, all of them visible")
 	ErrKeyLife  = errors.New("account: a key cannot live so long")
-	ErrNoScope  = errors.New("account: nothing was chosen")
+	ErrNoScope  = errors.New("account: no server or permission was chosen")
 	ErrKeyWider = errors.New("account: a permission that cannot be given to a key")
 	// ErrKeyMade reports that the form has created another key before.
 	ErrKeyMade = errors.New("account: the form was used before")

@@ -34,7 +34,7 @@ var (
 )
 
 var (
-	errNoReport  = oauth.NewError(oauth.InvalidRequest, "The parameter 'report' is missing, or is no report.")
+	errNoReport  = oauth.NewError(oauth.InvalidRequest, "The parameter 'report' must be a report.")
 	errTooMuch   = oauth.NewError(oauth.InvalidRequest, "A report must have at most 100 decisions and calls.")
 	errNotServer = oauth.NewError(oauth.UnauthorizedClient,
 		"Reports are taken from clients to which the operator has assigned an MCP server.")

@@ -50,7 +50,7 @@ func TestCovers(t *testing.T) {
 			}
 		}
 		if f.covers(nil, request()) {
-			t.Error("nothing was shown, and it is covered")
+			t.Error("an empty page covers the request")
 		}
 	})
 }

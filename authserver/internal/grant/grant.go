@@ -44,7 +44,7 @@ type TokenRequest struct {
 	Assertion    string // of the grant for assertions: assertion, REQUIRED (RFC 7523 §2.1)
 }
 
-var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
+var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource differs from the granted one.")
 
 // ErrUnsupported answers a grant type that the metadata does not list (AS-85).
 var ErrUnsupported = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")

@@ -136,7 +136,7 @@ func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, tok
 		// server. It must not get provider tokens (RS-202).
 		return s, errSubject
 	case s.GrantID == "":
-		return s, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
+		return s, oauth.NewError(oauth.InvalidRequest, "The subject token belongs to no user.")
 	}
 	return s, g.mayStill(ctx, s)
 }

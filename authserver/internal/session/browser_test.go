@@ -149,7 +149,7 @@ func TestNamesBefore(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	if id := m.Browser(w, r); id != "the browser" {
-		t.Errorf("RU-02 forms from before the upgrade are of another browser: %q", id)
+		t.Errorf("RU-02 earlier forms belong to another browser: %q", id)
 	}
 	m.DropCurrent(w, r)
 	removed := map[string]bool{}
@@ -187,7 +187,7 @@ func TestVersionsSideBySide(t *testing.T) {
 	old := manager(t, issuer, nil, 1)
 	old.session, old.waiting = old.before[old.session], old.before[old.waiting]
 	if current, held := old.Held(r); !current || held[0] != minted {
-		t.Errorf("RU-02 the version before knows %v, want %v", held, minted)
+		t.Errorf("RU-02 the previous version knows %v, want %v", held, minted)
 	}
 	other := httptest.NewRecorder()
 	manager(t, "https://auth.example.com/b", nil, 2).SetCurrent(other, r, m.Mint("usr_2").InBrowser())

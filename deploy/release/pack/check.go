@@ -47,7 +47,7 @@ func check(dir, arch, binary string) error {
 		}
 		return take(image, binary)
 	}
-	return fmt.Errorf("there is no image for linux/%s", arch)
+	return fmt.Errorf("the image for linux/%s is missing", arch)
 }
 
 // take writes the binary of an image to a file.

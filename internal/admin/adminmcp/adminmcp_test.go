@@ -276,7 +276,7 @@ func TestWhoGetsIn(t *testing.T) {
 	}
 	get.Header.Set("Accept", "text/event-stream")
 	if resp, err := root.RoundTrip(get); err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") != "POST" {
-		t.Errorf("OB-11: there is no stream: %+v, %v, want 405", resp, err)
+		t.Errorf("OB-11: a stream: %+v, %v, want 405", resp, err)
 	}
 	r.person("other", admin.Administrator, "admin:read", time.Minute)
 	if err := r.service.Users.SetRole(t.Context(), "root", ""); err != nil {

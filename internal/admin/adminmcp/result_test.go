@@ -158,7 +158,7 @@ func framed(t *testing.T, text string) {
 		t.Errorf("OB-11: the text is not framed: %.600s", text)
 	}
 	if strings.Contains(lines[0]+lines[1], "Ignore") {
-		t.Errorf("OB-11: a sentence of ours quotes a client: %q", lines[:2])
+		t.Errorf("OB-11: a server sentence quotes a client: %q", lines[:2])
 	}
 }
 

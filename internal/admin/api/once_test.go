@@ -104,7 +104,7 @@ func TestOnce(t *testing.T) {
 		w := role()
 		r.is(w, 404, "not-found")
 		if replayed(w) != "true" {
-			t.Error("it does not say that it is the answer of before")
+			t.Error("it does not say that it repeats an earlier answer")
 		}
 	})
 	run("another input, and another operation", func(t *testing.T, r *rig) {

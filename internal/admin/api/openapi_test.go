@@ -37,7 +37,7 @@ func TestDescription(t *testing.T) {
 	for _, ref := range strings.Split(w.Body.String(), `"$ref":"#/components/schemas/`)[1:] {
 		name, _, _ := strings.Cut(ref, `"`)
 		if _, ok := doc.Components.Schemas[name]; !ok {
-			t.Errorf("there is no schema %s", name)
+			t.Errorf("the schema %s is missing", name)
 		}
 	}
 }

@@ -162,7 +162,7 @@ func TestForward(t *testing.T) {
 	}
 	a.pass(t.Context(), http.MethodDelete, b.site.Session("s"), "", nil)
 	if who != nil || got.Method != http.MethodDelete {
-		t.Errorf("RU-08: nobody is taken for %+v", who)
+		t.Errorf("RU-08: no peer taken for %+v", who)
 	}
 	t.Run("RU-08 what is too long is refused on each side", func(t *testing.T) {
 		if w := a.pass(t.Context(), http.MethodPost, b.site.Session("s"), strings.Repeat("x", 1001), alice); w.Code !=
@@ -367,7 +367,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("RU-08: got %q\n%s", a.Unreached(), a.log)
 	}
 	if a.Check(t.Context()) {
-		t.Error("RU-08: it is told again")
+		t.Error("RU-08: it is reported again")
 	}
 	_ = d.SeeReplica(t.Context(), b)
 	if !a.Check(t.Context()) || a.Unreached() != "" || !strings.Contains(a.log.String(), "reached again") {

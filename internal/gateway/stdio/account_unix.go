@@ -70,7 +70,7 @@ func parse(who string) (*Account, error) {
 	}
 	u, err := user.Lookup(who)
 	if err != nil {
-		return nil, fmt.Errorf("there is no user %q on this machine", who)
+		return nil, fmt.Errorf("this machine has no user %q", who)
 	}
 	a := &Account{name: u.Username, home: u.HomeDir}
 	if a.UID, err = number(u.Uid); err != nil {

@@ -273,7 +273,7 @@ func TestShared(t *testing.T) {
 		t.Error("there are two processes")
 	}
 	if strings.Contains(fmt.Sprint(a["env"]), "MCP_SUBJECT") {
-		t.Error("a shared process is told that it belongs to a person")
+		t.Error("a shared process got a user's identity")
 	}
 	hang := make(chan *answer)
 	go func() { hang <- s.post(toolCall(`"h"`, "hang", ""), theirs...) }()

@@ -106,7 +106,7 @@ func TestSessionAtEachReplica(t *testing.T) {
 		id, _, _ = strings.Cut(id, "\n")
 		if again := second.hear("file:///two", append(session[:4:4], "Last-Event-Id", id)...); strings.Contains(again,
 			"file:///one") {
-			t.Errorf("it is told again: %s", again)
+			t.Errorf("it is reported again: %s", again)
 		}
 	})
 	t.Run("RS-112, RU-08 another person's session is not found at any", func(t *testing.T) {

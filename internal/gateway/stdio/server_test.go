@@ -465,13 +465,13 @@ func TestOwnStream(t *testing.T) {
 		return s.hear(mark, append(h, header...)...)
 	}
 	if body := read("x://first"); strings.Count(body, "list_changed") != 1 {
-		t.Errorf("a message from before is lost, or came twice: %q", body)
+		t.Errorf("an earlier message is lost, or came twice: %q", body)
 	}
 	if body := read("x://second"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-106: a message came twice: %q", body)
 	}
 	if body := read("x://third", "Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
-		t.Errorf("RS-115: what was seen came again: %q", body)
+		t.Errorf("RS-115: a seen message came again: %q", body)
 	}
 	wait.Until(t, "no client reads", func() bool { return !held() })
 }

@@ -96,7 +96,7 @@ func TestHold(t *testing.T) {
 			t.Fatalf("RS-219: held %q, told %+v", b.Held("a"), b.told)
 		}
 		if got := b.Held("a"); got != "The description of this tool has changed since it was accepted." {
-			t.Errorf("RS-219: who calls it is told %q", got)
+			t.Errorf("RS-219: the caller gets %q", got)
 		}
 		b.see(b.Watch, good, false) // it is unknown which replica a call reaches
 		if err := other.reload(t.Context()); err != nil || other.Held("a") == "" || b.another(Hold).Held("a") == "" {
@@ -116,7 +116,7 @@ func TestHold(t *testing.T) {
 		b.see(b.Watch, changed, true)
 		b.see(other, changed, true) // it reads the store before it holds the tool
 		if b.Held("a") != "" || other.Held("a") != "" || len(b.told) != 1 {
-			t.Errorf("RS-219: what was accepted is held, or told of: %+v", b.told)
+			t.Errorf("RS-219: an accepted tool is held or reported: %+v", b.told)
 		}
 	}
 }

@@ -29,7 +29,7 @@ const (
 
 var (
 	// ErrForm means that a file is not an export, or has a format that this program does not know.
-	ErrForm = errors.New("this is no export of mcp-authd, or one of a later version")
+	ErrForm = errors.New("this must be an export of mcp-authd, of this version or an earlier one")
 	// ErrBroken means that an export is truncated or was changed.
 	ErrBroken = errors.New("the export is not whole: it was cut off, or changed")
 	// ErrNewer means that a later version wrote an export.

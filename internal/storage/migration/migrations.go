@@ -206,7 +206,7 @@ func (s *Step) readHead() (err error) {
 			return nil
 		}
 		if s.After, err = time.ParseDuration(d); err != nil || s.After <= 0 {
-			return fmt.Errorf("it is put off by %q, which is no time", d)
+			return fmt.Errorf("it is postponed by %q, which must be a duration", d)
 		}
 	}
 	return nil

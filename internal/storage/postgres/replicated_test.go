@@ -155,7 +155,7 @@ func TestH1WhatIsNotReplicatedIsNotAcknowledged(t *testing.T) {
 					Token: acknowledged, ClientID: "c", Now: now, Next: storage.Refresh{ExpiresAt: soon},
 				})
 			if err != nil || out.Recovered {
-				t.Errorf("what was acknowledged before is lost: %+v, %v", out, err)
+				t.Errorf("an acknowledged write is lost: %+v, %v", out, err)
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func oldReplica(s *Store) replica {
 	return func(ctx context.Context, token storage.PresentedRefresh) (storage.PresentedRefresh, bool, error) {
 		h, ok := token.(storage.HashedRefresh)
 		if !ok {
-			return nil, false, errors.New("unknown to a replica of the version before")
+			return nil, false, errors.New("unknown to a replica of the previous version")
 		}
 		now := time.Now()
 		next := storage.Refresh{Hash: secrets.Hash(secrets.Token(""))}

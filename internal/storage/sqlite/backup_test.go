@@ -55,7 +55,7 @@ func TestBackup(t *testing.T) {
 		t.Errorf("of nothing: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "x.db")); err == nil {
-		t.Error("a copy of nothing is left behind")
+		t.Error("an empty copy is left behind")
 	}
 	t.Chdir(dir)
 	if err := Backup(ctx, path, "file:uri.db?mode=rwc"); err != nil {

@@ -77,7 +77,7 @@ func (s *Store) inPlace() error {
 	now, err := os.Stat(s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("the file of the database was deleted or moved away: what it has is lost when this server ends")
+		return errors.New("the database file was deleted or moved: its content is lost when this server ends")
 	case err == nil && !os.SameFile(now, s.file):
 		return errors.New("another database was put in the place of this one")
 	}

@@ -58,10 +58,10 @@ func TestRestoreLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := row(t, path); got != "old" {
-		t.Errorf("DL-02 what was in the log of the backup: %q", got)
+		t.Errorf("DL-02 the log of the backup: %q", got)
 	}
 	if got := row(t, kept); got != "new" {
-		t.Errorf("DL-02 what was in the log of the previous database: %q", got)
+		t.Errorf("DL-02 the log of the previous database: %q", got)
 	}
 	if _, err := Restore(t.Context(), kept, path, now.Add(time.Millisecond)); err != nil {
 		t.Fatal(err)

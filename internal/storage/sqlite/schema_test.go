@@ -33,7 +33,7 @@ func TestSchemaOfNewDatabases(t *testing.T) {
 			"run go test ./internal/storage/sqlite -run TestSchemaOfNewDatabases -update", path, version, len(stepped.steps))
 	}
 	if got, want := dump(t, open(t, filepath.Join(t.TempDir(), "db")), false), dump(t, stepped, false); got != want {
-		t.Errorf("a new database is not what the steps come to:\n%s\nwant\n%s", got, want)
+		t.Errorf("a new database differs from a migrated one:\n%s\nwant\n%s", got, want)
 	}
 }
 

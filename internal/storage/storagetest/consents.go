@@ -275,7 +275,7 @@ func raceForget(t *testing.T, e *env) {
 	})
 	for _, a := range silent {
 		if _, err := e.s.RedeemCode(e.ctx, e.redemption(a)); err == nil {
-			t.Error("EN-01 a code of before the end is redeemed after it")
+			t.Error("EN-01 an earlier code is redeemed after the end")
 		}
 	}
 	for _, err := range c.odd {

@@ -209,7 +209,7 @@ func statusIndexes(t *testing.T, e *env) {
 	}
 	first, last := grants[0].StatusIndex, grants[2].StatusIndex
 	if got := revoked(0, 1<<40); len(got) != 0 {
-		t.Errorf("nothing is revoked: got %v", got)
+		t.Errorf("without a revocation: got %v", got)
 	}
 	check(t, e.s.RevokeGrant(e.ctx, grants[2].ID, storage.ByOperator, e.now))
 	check(t, e.s.RevokeGrant(e.ctx, grants[0].ID, storage.ByOperator, e.now))

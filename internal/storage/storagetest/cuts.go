@@ -344,7 +344,7 @@ func raceCut(t *testing.T, e *env) {
 		case 1:
 			_, err := e.s.RotateRefresh(e.ctx, e.rotation(c.all[0], c.refresh))
 			if err == nil {
-				err = errors.New("a grant from before was refreshed")
+				err = errors.New("an earlier grant was refreshed")
 			}
 			odd.add(err, storage.ErrRevoked)
 		default:

@@ -16,6 +16,6 @@ func Damaged(t *testing.T, open func(t *testing.T) (storage.Store, func(query st
 	damage("UPDATE grants SET code_hash = substr(code_hash, 1, 31) WHERE id = ?", a.Grant.ID)
 	_, err := s.RedeemCode(e.ctx, e.redemption(a))
 	if err == nil || !strings.Contains(err.Error(), "a hash in the database has 31 bytes") {
-		t.Errorf("a code whose hash is cut off: got %v, want what is wrong with the row", err)
+		t.Errorf("a code whose hash is cut off: got %v, want the fault of the row", err)
 	}
 }

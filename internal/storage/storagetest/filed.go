@@ -115,7 +115,7 @@ func cutApplications(t *testing.T, e *env) {
 		t.Helper()
 		for _, a := range []storage.Approval{a, b} {
 			if e.state(t, a).Active {
-				t.Errorf("OP-04: the grant %s goes on", a.Grant.ID)
+				t.Errorf("OP-04: the grant %s still works", a.Grant.ID)
 			}
 		}
 		e.wantLive(t, namesake, true)

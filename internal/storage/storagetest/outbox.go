@@ -39,7 +39,7 @@ func (e *env) wantTold(t testing.TB, receiver, subject string, kinds ...string) 
 		got = append(got, d.Kind)
 	}
 	if strings.Join(got, " ") != strings.Join(kinds, " ") {
-		t.Errorf("%s was told %q, want %q", receiver, got, kinds)
+		t.Errorf("%s got %q, want %q", receiver, got, kinds)
 	}
 }
 

@@ -316,7 +316,7 @@ func racePauses(t *testing.T, e *env, by storage.Store) {
 			}
 			if asked[i].Grant.ID != "" && !redeemed[i] {
 				if _, err := x.s.RedeemCode(x.ctx, x.redemption(asked[i])); err == nil {
-					t.Error("a code of before the pause is redeemed after it")
+					t.Error("an earlier code is redeemed after the pause")
 				}
 			}
 			if g := asserted[i].Grant; g.ID != "" {

@@ -58,7 +58,7 @@ func raceReplay(t *testing.T, e *env) {
 	})
 	c.want(t, racers)
 	if first != 1 {
-		t.Errorf("got %d rotations that are no replay, want 1", first)
+		t.Errorf("got %d rotations that are not replays, want 1", first)
 	}
 	if len(got) != 1 {
 		t.Errorf("got %d different successors, want 1", len(got))

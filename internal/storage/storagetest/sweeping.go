@@ -78,7 +78,7 @@ func sweeping(t *testing.T, e *env) {
 		left := known()
 		for i, a := range grants {
 			if slices.Contains(left, a.Grant.ID) && i < 5-len(left) {
-				t.Errorf("%d grants are left, and the one that ended as number %d is among them", len(left), i)
+				t.Errorf("%d grants are left, and the one that ended at position %d is among them", len(left), i)
 			}
 		}
 		if before-len(left) > 2 {

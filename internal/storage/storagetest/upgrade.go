@@ -63,7 +63,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 		t.Errorf("counting consents without a place: got %+v", v)
 	}
 	if v.Session.Methods != nil || !v.Session.ProvedAt.Equal(now) || v.Session.Agent != "" {
-		t.Errorf("a session of before says nothing of its sign-in: got %+v", v.Session)
+		t.Errorf("an earlier session has no sign-in: got %+v", v.Session)
 	}
 	check(t, s.EndSignIn(ctx, v.Session.ID(), storage.SessionEnding{UserID: "usr_1", Now: now}))
 	_, err = s.Visit(ctx, k)
@@ -168,7 +168,7 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 	v, err := e.s.Visit(e.ctx, storage.VisitKey{Session: begun, Now: e.now})
 	check(t, err)
 	if v.Session.Methods != nil || v.Session.ProvedAt.After(v.Session.AuthTime) {
-		t.Errorf("PE-04: a session of the version before is %+v", v.Session)
+		t.Errorf("PE-04: a session of the previous version is %+v", v.Session)
 	}
 	same(t, e.wayRows(t, old.ID), 0)
 	e.add(t, e.passkey(old.ID))

@@ -112,7 +112,7 @@ func TestAdvance(t *testing.T) {
 	b.Do(chromedp.Navigate(s.URL + "/timer"))
 	b.Advance(time.Minute)
 	if got := Eval[string](b, "document.title"); got != "later" {
-		t.Errorf("the title is %q, want what the timer makes it", got)
+		t.Errorf("the title is %q, want the timer's title", got)
 	}
 	b.Do(chromedp.Navigate(s.URL + "/refresh"))
 	b.Advance(time.Minute)

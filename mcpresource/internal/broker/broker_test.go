@@ -143,7 +143,7 @@ func TestBroker(t *testing.T) {
 		if a, b := token.WithCredential(shared, token.Credential{Token: "a"}),
 			token.WithCredential(shared, token.Credential{Token: "b"}); token.PresentedToken(a) != "a" ||
 			token.PresentedToken(b) != "b" || token.PresentedToken(shared) != "" {
-			t.Error("principals share what they hold")
+			t.Error("principals share their values")
 		}
 	})
 }

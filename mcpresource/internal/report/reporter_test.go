@@ -133,7 +133,7 @@ func TestReporterLoses(t *testing.T) {
 			t.Error(err)
 		}
 		if c.lost != s.Lost || r.Stats().Lost != s.Lost || r.Stats().Waiting != 0 {
-			t.Errorf("OB-04: the authorization server is told of %d lost ones of %+v", c.lost, r.Stats())
+			t.Errorf("OB-04: the authorization server got a count of %d lost reports: %+v", c.lost, r.Stats())
 		}
 	})
 	t.Run("OB-04 what is refused is not repeated", func(t *testing.T) {

@@ -136,7 +136,7 @@ func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 	}
 	if u.preset.subject != nil {
 		if subject = u.preset.subject(raw, subject); subject == "" {
-			return Profile{}, fmt.Errorf("%w: it does not say to which organisation the account belongs", ErrGarbage)
+			return Profile{}, fmt.Errorf("%w: it does not name the organisation of the account", ErrGarbage)
 		}
 	}
 	claims := plain(raw).(map[string]any)

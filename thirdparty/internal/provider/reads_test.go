@@ -50,7 +50,7 @@ func TestFailedReads(t *testing.T) {
 			t.Errorf("%v: got %+v", tt.err, got)
 		}
 		if !got.Metadata.Equal(at) || !got.Keys.Equal(at.Add(time.Second)) {
-			t.Errorf("%v: what was read is gone: %+v", tt.err, got)
+			t.Errorf("%v: the read values are lost: %+v", tt.err, got)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func AssertedValue(a *storage.Asserted) *string {
 func parseAsserted(text string) (*storage.Asserted, error) {
 	var a storage.Asserted
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return nil, fmt.Errorf("what an assertion said, in the database, is not JSON: %w", err)
+		return nil, fmt.Errorf("the stored assertion must be JSON: %w", err)
 	}
 	return &a, nil
 }
@@ -69,7 +69,7 @@ func parseAsserted(text string) (*storage.Asserted, error) {
 func CheckAssertion(a storage.AssertionGrant) error {
 	g := a.Grant
 	if g.TrustID == "" || g.UserID != "" || !g.ExpiresAt.After(g.CreatedAt) {
-		return fmt.Errorf("grant %q is none of an assertion", g.ID)
+		return fmt.Errorf("grant %q must be of an assertion", g.ID)
 	}
 	if a.Client != nil && a.Client.ID != g.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, g.ClientID)

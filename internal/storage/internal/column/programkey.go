@@ -28,7 +28,7 @@ func CheckProgramKey(k storage.ProgramKey) error {
 	c, g := k.Client, k.Grant
 	if c.ID != g.ClientID || c.Source != storage.SourcePerson || c.SecretHash == nil || len(c.GrantTypes) > 0 ||
 		!g.ExpiresAt.After(g.CreatedAt) {
-		return fmt.Errorf("client %q of source %q is no key for a program with grant %q", c.ID, c.Source, g.ID)
+		return fmt.Errorf("client %q of source %q with grant %q must be an API key", c.ID, c.Source, g.ID)
 	}
 	return nil
 }
