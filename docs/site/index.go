@@ -23,7 +23,7 @@ const (
 	mostSent  = 800_000   // compressed
 )
 
-// index is what the search reads: site.js says what the members of each list are.
+// index is the search index. site.js describes the members of each list.
 type index struct {
 	Pages [][4]any `json:"pages"`
 	Parts [][4]any `json:"parts"`
@@ -93,8 +93,8 @@ func (x *index) add(p *page) {
 	end()
 }
 
-// weight is how much what is found on a page counts. Pages for those who build and review mention everything,
-// and would stand before the one that says how something is done.
+// weight returns how much a hit on a page counts. Pages for developers and reviewers mention everything, and
+// would otherwise precede the page that explains how to do something.
 func weight(section string) float64 {
 	if section == "How it is built" || section == "Security review" {
 		return 0.5

@@ -22,10 +22,10 @@ type checker struct {
 	links                 int // how many were followed
 }
 
-// loads are the attributes by which a page makes a browser fetch something.
+// loads lists the attributes that make a browser fetch a file.
 var loads = []string{"src", "srcset", "poster", "data", "background"}
 
-// check returns what is wrong, in the order of the pages.
+// check returns the faults, in the order of the pages.
 func (c *checker) check() ([]string, error) {
 	var bad []string
 	for _, p := range c.pages {
@@ -67,7 +67,7 @@ func (c *checker) checkPage(p *page) (bad []string) {
 	return bad
 }
 
-// checkReference looks at what an element refers to by href or action.
+// checkReference checks the target of an element's href or action.
 func (c *checker) checkReference(p *page, n *html.Node) string {
 	to := attribute(n, "href")
 	if to == "" {
@@ -88,7 +88,7 @@ func absolute(to string) bool {
 	return err != nil || u.Host != "" || u.Scheme != ""
 }
 
-// follow says what is wrong with a reference of a page, "" for nothing.
+// follow returns the fault of a page's reference, "" if it has none.
 func (c *checker) follow(p *page, to string) string {
 	c.links++
 	if rest, ours := strings.CutPrefix(to, c.public); ours {
@@ -128,7 +128,7 @@ func join(dir string, u *url.URL) string {
 	return out
 }
 
-// find looks for what a reference below the root of the site names.
+// find looks for the target of a reference below the root of the site.
 func (c *checker) find(p *page, name, as string) string {
 	name, fragment, _ := strings.Cut(name, "#")
 	name, _, _ = strings.Cut(name, "?")

@@ -66,7 +66,7 @@ func attribute(n *html.Node, name string) string {
 	return n.Attr[i].Val
 }
 
-// elements are those that pages have. Others were meant as words between < and >, or load something.
+// elements lists the permitted elements. Others were meant as words between < and >, or load a file.
 var elements = strings.Fields("html head meta title link script noscript style body header main footer nav " +
 	"aside section article div span p h1 h2 h3 h4 h5 h6 ul ol li dl dt dd table thead tbody tr th td a code pre kbd " +
 	"mark strong em b i del sup sub small br hr img blockquote details summary form input button")
@@ -75,7 +75,7 @@ func strange(n *html.Node) bool {
 	return n.Type == html.ElementNode && n.Namespace != "svg" && !slices.Contains(elements, n.Data)
 }
 
-// text is what a reader sees of a node, with one space between words.
+// text returns the visible text of a node, with one space between words.
 func text(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
@@ -86,7 +86,7 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// first is the first node below another one for which something holds, nil for none.
+// first returns the first node below n that holds accepts, or nil.
 func first(n *html.Node, holds func(*html.Node) bool) *html.Node {
 	for d := range n.Descendants() {
 		if holds(d) {
@@ -96,7 +96,7 @@ func first(n *html.Node, holds func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// withClass finds elements by a class of theirs.
+// withClass returns a filter for elements with a class.
 func withClass(class string) func(*html.Node) bool {
 	return func(n *html.Node) bool { return slices.Contains(strings.Fields(attribute(n, "class")), class) }
 }

@@ -28,14 +28,14 @@ type Providers interface {
 }
 
 // Rules are the access rules of the configuration and of the store, as of at most recent.TTL ago.
-// Who is in which group is asked each time.
+// The members of groups are read each time.
 type Rules struct {
 	store     Store
 	providers Providers // nil: no provider is configured
 	current   recent.Value[[]storage.AccessRule]
 }
 
-// New returns the rules of a configuration and of a store. Without providers, nobody is in a group by a provider group.
+// New returns the rules of a configuration and of a store. Without providers, provider groups have no members.
 func New(store Store, providers Providers, configured []storage.AccessRule, now func() time.Time) *Rules {
 	read := func(ctx context.Context) ([]storage.AccessRule, error) { return List(ctx, store, configured) }
 	return &Rules{
@@ -78,7 +78,7 @@ func (r *Rules) Any(ctx context.Context) (bool, error) {
 
 // Permit returns the scopes of a resource that the rules permit an account. For administrators, it
 // also names the rules that withhold the others. If there are rules, a deleted account has no
-// permissions. Providers are asked only if their answer can change what is permitted.
+// permissions. Providers are asked only if their answer can change the permissions.
 func (r *Rules) Permit(
 	ctx context.Context, userID, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {
@@ -221,7 +221,7 @@ type Verdict struct {
 	By     []string // the subjects of the deciding rules, such as group staff; empty if no rule applies
 	Ruled  bool     // the resource has rules
 	// Approve lists the tools, by name or pattern, whose calls the user must approve, and ApproveBy
-	// the subjects of the rules that say so.
+	// the subjects of the rules that demand it.
 	Approve   []string
 	ApproveBy []string
 }

@@ -19,8 +19,8 @@ const (
 	maxApprovalSize = storage.MaxRuleTools * storage.MaxRuleTool // bytes of all names together
 )
 
-// Approvals returns the tools of a resource, by name or pattern, each call of which the rules make
-// an account's user approve. The rules that decide about the scopes decide: all of them together, so
+// Approvals returns the tools of a resource, by name or pattern, whose calls an account's user must
+// approve under the rules. The rules that decide about the scopes decide: all of them together, so
 // a second group takes no approval away. It returns "*", for all tools, if the list would be too
 // long, or if there are such rules and the user's groups cannot be read: the client may have spent
 // its code by then, so an error would end the sign-in.
@@ -45,7 +45,7 @@ func (r *Rules) Approvals(ctx context.Context, userID, resource string) ([]strin
 	return tools, nil
 }
 
-// approvals returns the tools of the deciding rules, and the subjects of those that name any.
+// approvals returns the tools of the deciding rules, and the subjects of the rules that name tools.
 func approvals(about []storage.AccessRule, rules []scoperule.Rule, holds []bool) (tools, by []string) {
 	rank := scoperule.Everyone
 	for i, rule := range rules {

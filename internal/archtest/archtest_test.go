@@ -182,6 +182,13 @@ var rules = []struct {
 		source("mcpresource/guard.go",
 			"package mcpresource\n"+strings.Repeat("func (*Guard) m() {}\n", manyMethods["mcpresource.Guard"]+1)),
 	}}, 2},
+	{"comments and messages are plain", plainWords, module{files: []file{
+		source("a/a.go", "package a\n"+strings.Repeat("// The key is that of the user.\n", 3)),
+		source("b/a.go", "package b\n"+strings.Repeat("// The key belongs to the user.\n", 200)+
+			strings.Repeat("// It has a key of its own.\n", 4)),
+		source("c/a.go", "package c\nfunc f() {\n"+strings.Repeat("errors.New(\"a: it is no number\")\n", 2)+
+			"errors.New(\"a: the key is none\")\nt.Errorf(\"the key is none: %v\", err)\n}"),
+	}}, 2},
 	{"clocks are injected", injectedClocks, module{files: []file{
 		source("internal/gateway/a.go", `package gateway
 			import "time"
@@ -285,7 +292,7 @@ func repeated(n int, path, text string) (out []file) {
 
 func source(path, text string) file {
 	fset := token.NewFileSet()
-	syntax, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+	syntax, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil {
 		panic(err) // a mistake in the table above
 	}

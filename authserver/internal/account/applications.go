@@ -213,7 +213,7 @@ func (a *Page) knownClient(
 }
 
 // Disconnect ends all grants of an application, at every MCP server, and forgets the consent behind them. When it
-// returns, no token of theirs is good any more (PE-09).
+// returns, their tokens are invalid (PE-09).
 func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	var all Whole

@@ -145,7 +145,7 @@ func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) er
 	}
 	if err != nil {
 		e := oauth.NewError(oauth.TemporarilyUnavailable,
-			"The keys of the client cannot be had now. Please try again.").Because(err)
+			"The keys of the client are unavailable now. Please try again.").Because(err)
 		e.RetryAfter = 10 * time.Second
 		return e
 	}

@@ -232,7 +232,7 @@ func ungranted(err error) error {
 		why string
 	}{
 		{storage.ErrSpent, "The assertion was used before: each is good once here. Ask its issuer for a new one."},
-		{storage.ErrNotFound, "The person of the assertion has no account here, and none is created for them."},
+		{storage.ErrNotFound, "The person of the assertion has no account here, and the server creates none."},
 		{storage.ErrExists, "The account of the person was unlinked from the issuer. The operator can link it again."},
 		{storage.ErrStopped, "All access of the person has ended since the assertion was made."},
 		{storage.ErrEnded, "The issuer has ended what the person had since the assertion was made. Ask it for a new one."},

@@ -17,8 +17,8 @@ import (
 // no version.
 const sourceImage, releaseImage = "ghcr.io/mcp-authd/mcp-authd:0.0.0", "ghcr.io/mcp-authd/mcp-authd:"
 
-// charts has helm pack the charts in directories, at the version of the release, and adds the checksums of
-// the packages to those of the other files.
+// charts packs the charts in directories with helm, at the version of the release, and adds the checksums
+// of the packages to the list of checksums.
 func charts(dist, helm string, at time.Time, dirs []string) error {
 	var meta metadata
 	if err := read(filepath.Join(dist, "metadata.json"), &meta); err != nil {
@@ -74,8 +74,8 @@ func nameImage(dir, version string) error {
 	return nil
 }
 
-// retime writes a package of helm once more, with one time in place of those at which helm wrote each file.
-// The package has that time too: helm push tells it to the registry as the one when the chart was made.
+// retime copies a helm package, and replaces the times of all files, and of the package, by one time. helm
+// push sends the package's time to the registry as the creation time of the chart.
 func retime(from, to string, at time.Time) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -92,7 +92,7 @@ func retime(from, to string, at time.Time) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close(), os.Chtimes(to, at, at)) }()
 	again := gzip.NewWriter(out)
-	again.Extra, again.Comment = packed.Extra, packed.Comment // by which helm knows its packages
+	again.Extra, again.Comment = packed.Extra, packed.Comment // helm recognizes its packages by them
 	files := tar.NewWriter(again)
 	for r := tar.NewReader(packed); ; {
 		h, err := r.Next()

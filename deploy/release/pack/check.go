@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
-// check compares each digest and size of a layout with what it is of, finds the image of an architecture,
-// refuses one that runs as root, and writes its binary to a file.
+// check compares each digest and size of a layout with the content, finds the image of an architecture,
+// refuses an image that runs as root, and writes its binary to a file.
 func check(dir, arch, binary string) error {
 	outer, err := layout.ImageIndexFromPath(dir)
 	if err != nil {

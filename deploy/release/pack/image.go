@@ -28,13 +28,13 @@ type artifact struct {
 	Path, Goos, Goarch, Type string
 }
 
-// metadata is what it knows of the release.
+// metadata describes the release.
 type metadata struct {
 	Version, Commit string
 }
 
-// image writes the image of the binaries in dist, for each architecture of Linux, as a layout of OCI
-// (image specification 1.1) in a directory and in one file, whose checksum it adds to those of the others.
+// image writes the image of the Linux binaries in dist, for each architecture, as an OCI layout (image
+// specification 1.1): in a directory, and in one file, whose checksum it adds to the list of checksums.
 func image(dist string, at time.Time) error {
 	var meta metadata
 	var all []artifact

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user, and the group, as which the image runs: the one of distroless images.
+// nobody is the user and group ID of the image, as in distroless images.
 const nobody = 65532
 
 // files are the contents of a layer.
@@ -100,8 +100,8 @@ func base(at time.Time) (v1.Layer, error) {
 	return f.layer()
 }
 
-// roots are the authorities that Mozilla trusts, but for those that it trusts with a reservation, which
-// a file of certificates cannot state.
+// roots returns the authorities that Mozilla trusts without a reservation: a certificate file cannot state
+// reservations.
 func roots() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
@@ -136,7 +136,7 @@ func zoneinfo() (map[string][]byte, error) {
 	return out, nil
 }
 
-// goroot is that of the go command, which tells programs that it runs.
+// goroot returns the GOROOT of the go command, which sets it for programs that it runs.
 func goroot() string {
 	if dir := os.Getenv("GOROOT"); dir != "" {
 		return dir

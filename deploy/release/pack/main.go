@@ -1,5 +1,5 @@
-// Command pack makes what of a release goreleaser does not: the OCI image, the Helm charts, and lists of
-// contents (SBOM), all of which are the same each time.
+// Command pack makes the parts of a release that goreleaser does not: the OCI image, the Helm charts, and
+// lists of contents (SBOM). Each run makes the same bytes.
 //
 //	pack image DIST SECONDS              the image of DIST's binaries for Linux, beside them
 //	pack charts DIST SECONDS HELM DIR... the charts in directories, packed by the program HELM
