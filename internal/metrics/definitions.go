@@ -150,7 +150,7 @@ func requests() []Definition {
 	}, {
 		Name:    providerDuration,
 		Kind:    Histogram,
-		Help:    "Time of requests to providers; failed: no answer, a status of 429 or 5xx, or an answer that is no good.",
+		Help:    "Time of requests to providers; failed: no answer, a status of 429 or 5xx, or an invalid answer.",
 		Labels:  []Label{{"connector", nil}, {"outcome", []string{"ok", "failed"}}},
 		Most:    100,
 		Buckets: slow,
@@ -203,7 +203,7 @@ func certificates() []Definition {
 	return []Definition{{
 		Name:   certificateLeft,
 		Kind:   Gauge,
-		Help:   "For how long the certificate that is served for a domain is still good; 0: there is none.",
+		Help:   "For how long the certificate that is served for a domain is still valid; 0: no certificate.",
 		Labels: domain,
 		Most:   20,
 		Panel:  Panel{Row: rowHealth, Title: "Certificates are good for", Unit: "s", By: "domain"},
