@@ -108,6 +108,8 @@ func permissions(q policy.Question) (out pages.Permissions) {
 	read, some := q.ReadOnly()
 	dangerous := policy.Dangerous(q.Resource, q.Asked)
 	out.Choice, out.ReadOnly = q.Optional(), some
+	risky := len(policy.Dangerous(q.Resource, open))
+	out.Risky, out.OnlyRisky = risky > 0, risky == len(open)
 	for _, t := range q.Resource.Scopes {
 		s := pages.Scope{
 			Name:        t.Name,

@@ -132,7 +132,7 @@ func samples() []sample {
 				{Name: "notes:read", Description: "Read your notes", Checked: true, Read: true},
 				{Name: "notes:delete", Description: "Delete notes for good", Dangerous: true},
 			}
-			c.ReadOnly, c.NothingChosen = true, true
+			c.ReadOnly, c.Risky, c.NothingChosen = true, true, true
 		})},
 		{"consent-bare", sampleConsent().with(func(c *Consent) {
 			c.Client, c.Permissions, c.StaySignedIn = Party{}, Permissions{}, false

@@ -356,9 +356,9 @@ func TestNamesCannotEndTheirQuotation(t *testing.T) {
 		body := record(p, func(p *Pages, w http.ResponseWriter) {
 			p.Consent(w, 200, Consent{Request: Request{Client: Party{Name: tt.name, URL: "https://c.example"}}})
 		}).Body.String()
-		want := "“<bdi>" + tt.want + "</bdi>”"
+		want := "“<strong><bdi>" + tt.want + "</bdi></strong>”"
 		if tt.want == "" {
-			want = "An application that gave no name"
+			want = "An application wants to use"
 		}
 		if !strings.Contains(body, want) {
 			t.Errorf("%q: no %q in the page", tt.name, want)

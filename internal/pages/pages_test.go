@@ -189,7 +189,7 @@ func TestConsentText(t *testing.T) {
 		{"AS-70: a name from the operator is not", body(func(c *Consent) { c.SelfRegistered = false }), unverified,
 			false},
 		{"AS-48: a client's name stands in its own element", body(func(*Consent) {}),
-			`<strong class="claimed">“<bdi>Claude</bdi>”</strong>`, true},
+			`“<strong><bdi>Claude</bdi></strong>” wants to use`, true},
 		{"AS-70: names scopes in plain words", body(func(*Consent) {}), "Read your notes", true},
 		{"AS-237: marks what is allowed already", body(func(c *Consent) { c.Allowed = []Scope{{Name: "mcp"}} }),
 			"allowed already", true},

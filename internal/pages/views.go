@@ -38,6 +38,8 @@ type Permissions struct {
 	// Choice means that the user can grant some of the scopes. ReadOnly means that there is a
 	// preset for reading.
 	Choice, ReadOnly bool
+	// Risky means that some of the open scopes are dangerous, and OnlyRisky that all of them are.
+	Risky, OnlyRisky bool
 }
 
 // Provider is an identity provider.

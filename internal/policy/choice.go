@@ -69,8 +69,8 @@ type Preset string
 
 // The presets.
 const (
-	PresetNone   Preset = "" // the form contains the selected scopes, or no choice
-	PresetAll    Preset = "all"
+	PresetNone   Preset = ""    // the form contains the selected scopes, or no choice
+	PresetAll    Preset = "all" // everything that is not dangerous, and the selected dangerous scopes
 	PresetRead   Preset = "read"
 	PresetChoose Preset = "choose" // the selected scopes
 )
@@ -94,7 +94,8 @@ func (q Question) Grant(c Choice) (oauth.Scopes, error) {
 	granted := q.with(q.Open().Intersect(c.Ticked))
 	switch {
 	case c.Preset == PresetAll:
-		granted = q.Asked
+		dangerous := Dangerous(q.Resource, q.Open())
+		granted = q.with(q.Open().Without(dangerous.Without(c.Ticked)))
 	case c.Preset == PresetRead:
 		granted = q.with(ReadOnly(q.Resource, q.Open()))
 	case c.Preset == PresetNone && len(c.Ticked) == 0:

@@ -143,7 +143,7 @@ func TestLoadMore(t *testing.T) {
 		t.Error("Arabic is written from right to left, German is not")
 	}
 	for name, want := range map[string]string{
-		"klingonisch/a.json": "klingonisch is not the tag of a language", "de/notes.txt": "is no file of texts",
+		"klingonisch/a.json": "klingonisch is not the tag of a language", "de/notes.txt": "must end in .json",
 		"de/nopage.json": "de/nopage.json: title is unknown", "de/signedout.json": "",
 	} {
 		_, err := Load(fstest.MapFS{name: file(`{"title": "x"}`)})

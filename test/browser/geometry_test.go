@@ -153,7 +153,8 @@ func TestChoosingWithoutScript(t *testing.T) {
 	}{
 		{"untick one", []string{`input[value="talks:read"]`}, "mcp articles:read articles:write"},
 		{"read only", []string{`input[value="read"]`}, "mcp articles:read talks:read"},
-		{"all", []string{`input[value="all"]`}, fiveScopes},
+		{"all but dangerous", []string{`input[value="all"]`}, "mcp articles:read talks:read articles:write"},
+		{"all, and a dangerous one", []string{`input[value="all"]`, `input[value="all:delete"]`}, fiveScopes},
 		{"a dangerous one", []string{`input[value="all:delete"]`}, fiveScopes},
 		{"read only, and back", []string{`input[value="read"]`, `input[value="choose"]`},
 			"mcp articles:read talks:read articles:write"},
