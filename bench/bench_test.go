@@ -191,9 +191,13 @@ func (r *rig) approve(b *testing.B) (code string) {
 	return code
 }
 
-func (r *rig) redeem(b *testing.B, code string) (reply oauth.TokenResponse) {
+func (r *rig) redeem(b *testing.B, code string) oauth.TokenResponse {
+	return r.redeemFor(b, "app", code)
+}
+
+func (r *rig) redeemFor(b *testing.B, client, code string) (reply oauth.TokenResponse) {
 	body := r.post(b, "/token",
-		url.Values{"grant_type": {"authorization_code"}, "client_id": {"app"}, "code": {code},
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {client}, "code": {code},
 			"redirect_uri": {redirect}, "code_verifier": {verifier}}, false)
 	if err := json.Unmarshal(body, &reply); err != nil {
 		b.Fatal(err)

@@ -146,7 +146,8 @@ func walBytes(b *testing.B, url string) (n int64) {
 
 func postgresSizes(b *testing.B, url string) map[string]int64 {
 	out := make(map[string]int64)
-	const relations = `SELECT relname, pg_relation_size(oid) FROM pg_class
+	const relations = `SELECT relname, pg_relation_size(oid) + coalesce(pg_relation_size(nullif(reltoastrelid, 0)), 0)
+		FROM pg_class
 		WHERE relkind IN ('r','i') AND relnamespace = 'public'::regnamespace`
 	queryPostgres(b, url, relations, func(r pgx.Rows) error {
 		var name string

@@ -50,11 +50,16 @@ func (br *browser) submit(b *testing.B, page, path string, form url.Values) *htt
 	return br.send(b, http.MethodPost, issuer+path, form)
 }
 
-var authorizeURL = issuer + "/authorize?" + url.Values{
-	"response_type": {"code"}, "client_id": {"app"}, "redirect_uri": {redirect}, "resource": {resource},
-	"scope": {"mcp"}, "state": {"bench"},
-	"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256},
-}.Encode()
+var authorizeURL = issuer + "/authorize?" + asking("app").Encode()
+
+// asking returns the parameters of an authorization request.
+func asking(client string) url.Values {
+	return url.Values{
+		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "resource": {resource},
+		"scope": {"mcp"}, "state": {"bench"},
+		"code_challenge": {oauth.ChallengeS256(verifier)}, "code_challenge_method": {oauth.S256},
+	}
+}
 
 // signedIn returns a browser after signing in with the password of the rig's user.
 func (r *rig) signedIn(b *testing.B) *browser {
