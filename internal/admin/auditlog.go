@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -288,7 +289,11 @@ func viewAudited(e storage.AuditEntry, unproven string) (AuditEntry, error) {
 	}
 	entry.Unproven = unproven
 	f := entry.Fields
-	return AuditEntry{View: auditformat.ViewOf(entry), UserName: f["user_name"], ClientName: f["client_name"]}, nil
+	return AuditEntry{
+		View:       auditformat.ViewOf(entry),
+		UserName:   f["user_name"],
+		ClientName: cmp.Or(f["client_name"], f["shown_client"]),
+	}, nil
 }
 
 // auditEntry returns the entry at an index.

@@ -1,6 +1,7 @@
 package auditformat
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strings"
 )
@@ -150,7 +151,7 @@ func ocsf(s Source, e Entry) event {
 // people sets the actor and the affected user.
 func (out *event) people(m meaning, f *fields) {
 	person := &user{UID: f.take("user"), Name: f.take("user_name"), TypeID: 1, Type: "User"}
-	app, grant := named{f.take("client_id"), f.take("client_name")}, f.take("grant")
+	app, grant := named{f.take("client_id"), cmp.Or(f.take("client_name"), f.all["shown_client"])}, f.take("grant")
 	if person.UID == "" && person.Name == "" {
 		person = nil
 	}

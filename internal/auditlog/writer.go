@@ -38,7 +38,7 @@ type Options struct {
 	Now   func() time.Time // the clock of the store
 	Log   *slog.Logger
 	// Full writes an entry for each routine event, instead of counting similar ones (see
-	// audit.Routine).
+	// audit.Routine), and all attributes (see spared).
 	Full bool
 	// MAC opens the MAC of the log. Entries wait while it fails.
 	MAC func(context.Context) (*MAC, error)
@@ -87,6 +87,9 @@ func NewWriter(o Options) *Writer {
 func (w *Writer) Add(ctx context.Context, event string, attrs []slog.Attr) {
 	if !Keeps(event) || !w.o.Full && audit.Routine(event, attrs) && w.counted(event, attrs) {
 		return
+	}
+	if !w.o.Full {
+		attrs = spared(event, attrs)
 	}
 	place, err := w.put(entry(w.o.Now(), event, attrs))
 	audit.Await(ctx, func(ctx context.Context) error {
