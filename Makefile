@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 1
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
 test test-all test-long install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
 
-.PHONY: all help build test test-all test-long unit lint form pictures drawing docs reference bench bench-compare chaos patroni soak fuzz mutate install-test-deps clean \
+.PHONY: all help build test test-all test-long unit lint form pictures drawing docs reference bench bench-compare capacity chaos patroni soak fuzz mutate install-test-deps clean \
 	release release-test release-form release-unit install-release-deps
 
 all: build
@@ -75,6 +75,13 @@ bench: ## benchmarks; figures are in docs/performance.md
 
 bench-compare: ## benchmarks of BASE=COMMIT and of this tree in turns, as ratios with their spread
 	$(GO) run ./bench/compare -base "$(BASE)"
+
+capacity: export CGO_ENABLED = 0
+capacity: ## the figures of docs/capacity.md that a command measures: sizes, rates and cuts (about ten minutes)
+	$(GO) test ./bench -run '^$$' -bench 'Growth|Bytes' -benchtime 1x -signins 10000 -v
+	$(GO) test ./bench -run '^$$' -bench 'Cut|Sweep' -benchtime 1x -tokens 0 -backlog 300000
+	$(GO) test ./internal/storage/postgres -count 1 -run ARotationTouchesNoIndex -v
+	MCP_AUTHD_CAPACITY=1 $(GO) test ./test/chaos -count 1 -run TestCapacity -timeout 20m -v
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos

@@ -4,14 +4,16 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // valve is the network between the replicas and PostgreSQL. When it is shut, it passes and loses
 // nothing, as if the machine behind it hung.
 type valve struct {
 	net.Listener
-	to string
-	mu sync.RWMutex // held for reading during a copy
+	to    string
+	delay time.Duration // each way
+	mu    sync.RWMutex  // held for reading during a copy
 }
 
 func newValve(t *testing.T, to string) *valve {
@@ -50,16 +52,41 @@ func (v *valve) serve() {
 	}
 }
 
-// pass copies until one side ends, and then closes the other.
+// parcel is data on its way.
+type parcel struct {
+	data []byte
+	due  time.Time
+}
+
+// pass copies until one side ends, and then closes the other. Data on its way does not hold up what
+// follows.
 func (v *valve) pass(to, from net.Conn) {
 	defer to.Close()
-	for b := make([]byte, 32<<10); ; {
-		n, err := from.Read(b)
-		v.mu.RLock()
-		_, failed := to.Write(b[:n])
-		v.mu.RUnlock()
-		if err != nil || failed != nil {
-			return
+	way, failed := make(chan parcel, 64), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(failed)
+		for p := range way {
+			pause(time.Until(p.due))
+			v.mu.RLock()
+			_, err := to.Write(p.data)
+			v.mu.RUnlock()
+			if err != nil {
+				from.Close()
+				return
+			}
+		}
+	})
+	for err := error(nil); err == nil; {
+		b := make([]byte, 32<<10)
+		var n int
+		n, err = from.Read(b)
+		select {
+		case way <- parcel{b[:n], time.Now().Add(v.delay)}:
+		case <-failed:
+			err = net.ErrClosed
 		}
 	}
+	close(way)
+	wg.Wait()
 }
