@@ -78,7 +78,9 @@ var rules = []struct {
 		{path: "internal/anything", ours: []string{"internal/testkit/pgtest"}},
 		{path: "internal/testkit/idptest", ours: []string{"internal/testkit/npmtest"}},
 		{path: "bench", ours: []string{"internal/testkit/pgtest"}},
-	}}, 2},
+		{path: "mcpresource/gosdk", ours: []string{"mcpresource/mcptest"}},
+		{path: "mcpresource/gosdk/gosdktest", ours: []string{"mcpresource/mcptest"}},
+	}}, 3},
 	{"authserver, dcr and thirdparty do not reach each other", threeServers, module{packages: []pkg{
 		{path: "authserver", reaches: []string{modulePath + "/dcr", modulePath + "/thirdparty"}},
 		{path: "dcr", reaches: []string{modulePath + "/authserver", modulePath + "/thirdparty"}},

@@ -135,7 +135,6 @@ var mayImport = map[string][]string{
 		"internal/audit", "authserver", "thirdparty", "mcpresource", "mcpresource/gosdk", "internal/admin",
 		"internal/assembly", "internal/config", "internal/metrics", "internal/secrets",
 	},
-
 	"mcpresource/internal/message": {"internal/strictjson"},
 	"mcpresource/internal/logged":  {},
 	"mcpresource/internal/broker": {
@@ -163,6 +162,9 @@ var mayImport = map[string][]string{
 	"mcpresource/gosdk": {
 		"oauth", "metadata", "mcpresource", "internal/mcp", "internal/stopping", "internal/strictjson",
 	},
+	// for the tests of others
+	"mcpresource/mcptest":         {"oauth", "mcpresource"},
+	"mcpresource/gosdk/gosdktest": {"mcpresource", "mcpresource/gosdk", "mcpresource/mcptest"},
 
 	"internal": {
 		"oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
@@ -324,11 +326,19 @@ func storageBackends(m module) (bad []string) {
 	return bad
 }
 
-// testkitInTests checks that no program contains test databases or simulated identity providers.
+// forTests lists the public packages for the tests of others.
+var forTests = []string{
+	"mcpresource/gosdk/gosdktest", "mcpresource/mcptest",
+}
+
+// testkitInTests checks that no program contains test databases, simulated identity providers or
+// invented callers.
 func testkitInTests(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
-			if within(i, testkit) && !anyWithin(p.path, []string{testkit, "test", "bench"}) {
+			known := within(i, testkit) && anyWithin(p.path, []string{testkit, "test", "bench"}) ||
+				slices.Contains(forTests, i) && slices.Contains(forTests, p.path)
+			if (within(i, testkit) || slices.Contains(forTests, i)) && !known {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
 		}
@@ -338,8 +348,9 @@ func testkitInTests(m module) (bad []string) {
 
 // public lists the packages that programs of others may import.
 var public = []string{
-	"audit/verify", "authserver", "dcr", "mcpclient", "mcpresource", "mcpresource/gosdk", "mcpresource/otelmcp",
-	"mcpresource/postgres", "mcpresource/sqlite", "mcpserver", "metadata", "migrations", "oauth", "thirdparty", "web",
+	"audit/verify", "authserver", "dcr", "mcpclient", "mcpresource", "mcpresource/gosdk",
+	"mcpresource/gosdk/gosdktest", "mcpresource/mcptest", "mcpresource/otelmcp", "mcpresource/postgres",
+	"mcpresource/sqlite", "mcpserver", "metadata", "migrations", "oauth", "thirdparty", "web",
 }
 
 // publicPackages checks that every other package is internal.
@@ -540,10 +551,12 @@ var owners = map[string][]string{
 		"mcpresource/gosdk", "internal/admin/adminmcp", "internal/demoserver", "internal/signin", "cmd", "test",
 		"bench", "examples",
 	},
-	"github.com/mark3labs":         {"test", "bench", "examples"},
-	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},
-	"github.com/expr-lang/expr":    {"internal/condition"},
-	"golang.org/x/oauth2":          {"thirdparty/internal/provider", "mcpclient", "internal/admin/api"},
+	"github.com/mark3labs":      {"test", "bench", "examples"},
+	"github.com/coreos/go-oidc": {"thirdparty/internal/provider"},
+	"github.com/expr-lang/expr": {"internal/condition"},
+	"golang.org/x/oauth2": {
+		"thirdparty/internal/provider", "mcpclient", "internal/admin/api",
+	},
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
 	"github.com/pquerna/otp":       {"internal/ways", "test"},

@@ -103,7 +103,7 @@ func unitOfDurations(m module) (bad []string) {
 // noTestServer refuses net/http/httptest outside tests. A program calls its own handlers directly.
 func noTestServer(m module) (bad []string) {
 	for _, f := range m.files {
-		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) &&
+		if !f.test() && !anyWithin(f.dir(), append([]string{testkit, "test", "bench"}, forTests...)) &&
 			len(importedAs(f.syntax, "net/http/httptest")) > 0 {
 			bad = append(bad, f.path+" imports net/http/httptest")
 		}
@@ -264,6 +264,8 @@ var ownClocks = map[string]string{
 	"internal/secrets/secrets.go":               "ids sort by time, roughly",
 	"internal/assembly/server.go":               "the clock that others are given",
 	"mcpresource/deadline.go":                   "deadlines of connections",
+	"mcpresource/mcptest/issuer.go":             "the clock that the guards of tests are given",
+	"mcpresource/mcptest/handler.go":            "a caller who has just signed in",
 	"mcpresource/judging.go":                    "tokens are judged again at the pace of a timer",
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",

@@ -9,10 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk/internal/caller"
 )
-
-// principalKey is the key of the principal in auth.TokenInfo.Extra.
-const principalKey = "github.com/mcp-authd/mcp-authd/mcpresource.Principal"
 
 // heldKey marks a principal whose token was presented once instead of with this request, as for a
 // stdio server.
@@ -28,7 +26,7 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}
-		info := tokenInfo(p, a.guard.Owner(p))
+		info := caller.TokenInfo(p, a.guard.Owner(p))
 		if m, ok := ctx.Value(carriedContext{}).(taskMembers); ok {
 			info = carrying(info, m)
 		}
@@ -52,22 +50,15 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 	})
 }
 
-// tokenInfo returns the token information of p for the SDK, which binds sessions to owner.
-func tokenInfo(p *mcpresource.Principal, owner string) *auth.TokenInfo {
-	return &auth.TokenInfo{
-		Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: owner, Extra: map[string]any{principalKey: p},
-	}
-}
-
 // Principal returns the verified caller of a request, in tools, prompts, resources and middleware.
-// Inside a session it is still the caller of this request.
+// Inside a session it is still the caller of this request. To test a tool by itself, make its
+// request with package gosdktest.
 func Principal(r mcp.Request) (*mcpresource.Principal, bool) {
 	extra := r.GetExtra()
-	if extra == nil || extra.TokenInfo == nil {
+	if extra == nil {
 		return nil, false
 	}
-	p, ok := extra.TokenInfo.Extra[principalKey].(*mcpresource.Principal)
-	return p, ok
+	return caller.Of(extra.TokenInfo)
 }
 
 // held reports whether the caller must be verified again before this request.

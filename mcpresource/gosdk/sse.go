@@ -17,6 +17,7 @@ import (
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk/internal/caller"
 )
 
 // SSE returns the HTTP+SSE endpoint of 2024-11-05, for clients that support nothing else. The
@@ -197,7 +198,7 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 		}
 		header := r.Header.Clone()
 		header.Del("Authorization")
-		q.Extra = &mcp.RequestExtra{TokenInfo: tokenInfo(p, c.owner), Header: header}
+		q.Extra = &mcp.RequestExtra{TokenInfo: caller.TokenInfo(p, c.owner), Header: header}
 		if q.Method == "notifications/cancelled" {
 			c.inflight.cancel(m)
 		}

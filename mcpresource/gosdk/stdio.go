@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk/internal/caller"
 )
 
 // StdioOptions configures RunStdio. The zero value and nil mean standard input and output.
@@ -64,7 +65,7 @@ func newStdio(ctx context.Context, s *mcp.Server, o StdioOptions) (*stdio, error
 			return nil, err
 		}
 		if p != nil {
-			info := tokenInfo(p, p.Person())
+			info := caller.TokenInfo(p, p.Person())
 			info.Extra[heldKey] = true
 			c.extra = &mcp.RequestExtra{TokenInfo: info}
 		}
