@@ -252,6 +252,7 @@ var mayImport = map[string][]string{
 	"internal/demoserver": {"oauth", "internal/storage", "mcpresource", "mcpresource/gosdk"},
 	"internal/strictjson": {},
 	"internal/fieldtext":  {},
+	"internal/visit":      {},
 }
 
 // programs are run and not imported.

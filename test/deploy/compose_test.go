@@ -294,5 +294,5 @@ func TestCompose(t *testing.T) {
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("user add: %v\n%s", err, out)
 	}
-	demotest.NewPerson("alice", password).Login(t, f.issuer+"/mcp", "SSL_CERT_FILE="+f.roots)
+	demotest.Login(t, demotest.NewPerson("alice", password), f.issuer+"/mcp", "SSL_CERT_FILE="+f.roots)
 }

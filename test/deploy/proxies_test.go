@@ -109,7 +109,7 @@ func edit(t *testing.T, file string, own [][2]string) string {
 // everything runs the tests of each proxy.
 func (f *front) everything(t *testing.T) {
 	t.Run("DL-04 a person signs in, and a client lists tools", func(t *testing.T) {
-		demotest.NewPerson("alice", password).Login(t, f.issuer+"/mcp", "SSL_CERT_FILE="+f.roots)
+		demotest.Login(t, demotest.NewPerson("alice", password), f.issuer+"/mcp", "SSL_CERT_FILE="+f.roots)
 	})
 	t.Run("DL-04 the first event of a stream is not held back", f.stream)
 	t.Run("AS-14 RS-06 each well-known path leads to its document", f.documents)

@@ -1,6 +1,4 @@
-// Package demotest runs the demo of the real binary for tests, and plays the user who signs in. It
-// opens the authorization URL, submits the forms, and stops before the browser would return to the
-// client.
+// Package demotest runs the demo of the real binary for tests, and plays the user who signs in.
 package demotest
 
 import (
@@ -19,7 +17,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/internal/visit"
 )
+
+// Person is a user with a browser that submits forms and keeps cookies.
+type Person = visit.Person
+
+// NewPerson returns a user with a fresh browser.
+func NewPerson(username, password string) *Person { return visit.NewPerson(username, password) }
 
 // Options change how the demo runs.
 type Options struct {
@@ -41,6 +46,9 @@ type Demo struct {
 	once sync.Once
 	err  error
 }
+
+// Person returns the demo user with a fresh browser.
+func (d *Demo) Person() *Person { return NewPerson(d.Username, d.Password) }
 
 // Start runs the demo on a free port and waits until it is ready. The demo ends with the test.
 func Start(tb testing.TB, o Options) *Demo {

@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// Login runs the command login: the user signs in to an MCP server and lists its tools. It fails
+// Login runs the command login: p signs in to an MCP server and lists its tools. It fails
 // the test if the command fails. more is added to the environment.
-func (p *Person) Login(tb testing.TB, mcp string, more ...string) {
+func Login(tb testing.TB, p *Person, mcp string, more ...string) {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), "login", "--no-browser", "--json", mcp)
 	cmd.Env = append(os.Environ(), more...)

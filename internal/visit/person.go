@@ -1,4 +1,6 @@
-package demotest
+// Package visit plays a user who signs in. It opens the authorization URL, submits the forms of the
+// pages like a browser, and stops before the browser would return to the client.
+package visit
 
 import (
 	"errors"
@@ -37,9 +39,6 @@ func (p *Person) show(page string) {
 	p.Pages = append(p.Pages, page)
 }
 
-// Person returns the demo user with a fresh browser.
-func (d *Demo) Person() *Person { return NewPerson(d.Username, d.Password) }
-
 // NewPerson returns a user with a fresh browser.
 func NewPerson(username, password string) *Person {
 	jar, _ := cookiejar.New(nil) // cannot fail without options
@@ -61,7 +60,7 @@ var (
 )
 
 // errNoWay means that the pages did not lead back to the client.
-var errNoWay = errors.New("demotest: the pages do not lead to the client")
+var errNoWay = errors.New("visit: the pages do not lead to the client")
 
 // Visit opens an authorization URL and completes sign-in and consent as the pages require. It
 // returns the client URL that the browser would open next, without opening it.
@@ -107,7 +106,7 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 func (p *Person) Answer(link string) error {
 	back, err := p.Visit(link)
 	if err == nil {
-		return fmt.Errorf("demotest: the pages lead to %s", back)
+		return fmt.Errorf("visit: the pages lead to %s", back)
 	}
 	if n := len(p.Pages); errors.Is(err, errNoWay) && n > 0 && !formTag.MatchString(p.Pages[n-1]) {
 		return nil

@@ -1,4 +1,4 @@
-package demotest
+package visit
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func (p *Person) Press(issuer, grant, act string, scopes ...string) error {
 	_, of, ok := strings.Cut(page, `data-grant="`+grant+`"`)
 	form := formTag.FindString(of)
 	if !ok || form == "" {
-		return fmt.Errorf("demotest: the account page does not have %s: %.500s", grant, page)
+		return fmt.Errorf("visit: the account page does not have %s: %.500s", grant, page)
 	}
 	values := url.Values{"act": {act}, "scope": scopes}
 	for _, in := range inputTag.FindAllString(form, -1) {
@@ -44,7 +44,7 @@ func (p *Person) Press(issuer, grant, act string, scopes ...string) error {
 	}
 	_, answer, err := p.post(at, actionTag.FindStringSubmatch(form)[1], values)
 	if err == nil && answer != "" {
-		err = fmt.Errorf("demotest: %s was not done: %.500s", act, answer)
+		err = fmt.Errorf("visit: %s was not done: %.500s", act, answer)
 	}
 	return err
 }
