@@ -22,6 +22,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+	"github.com/mcp-authd/mcp-authd/mcpserver/internal/started"
 )
 
 // Serve serves the MCP server of tools, with sign-in, until ctx ends. It then closes streams, lets
@@ -123,6 +124,7 @@ func (p *program) serve(ctx context.Context, listener net.Listener) error {
 	if err := p.tell(ctx, server.Auth); err != nil {
 		return err
 	}
+	started.Tell(ctx, server.Auth)
 	return server.Serve(ctx, sites...)
 }
 

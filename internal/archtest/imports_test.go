@@ -135,6 +135,11 @@ var mayImport = map[string][]string{
 		"internal/audit", "authserver", "thirdparty", "mcpresource", "mcpresource/gosdk", "internal/admin",
 		"internal/assembly", "internal/config", "internal/metrics", "internal/secrets",
 	},
+	// for the tests of others
+	"mcpserver/mcpservertest": {
+		"authserver", "mcpresource/gosdk", "mcpserver", "internal/visit",
+	},
+
 	"mcpresource/internal/message": {"internal/strictjson"},
 	"mcpresource/internal/logged":  {},
 	"mcpresource/internal/broker": {
@@ -330,6 +335,7 @@ func storageBackends(m module) (bad []string) {
 // forTests lists the public packages for the tests of others.
 var forTests = []string{
 	"mcpresource/gosdk/gosdktest", "mcpresource/mcptest",
+	"mcpserver/mcpservertest",
 }
 
 // testkitInTests checks that no program contains test databases, simulated identity providers or
@@ -352,6 +358,7 @@ var public = []string{
 	"audit/verify", "authserver", "dcr", "mcpclient", "mcpresource", "mcpresource/gosdk",
 	"mcpresource/gosdk/gosdktest", "mcpresource/mcptest", "mcpresource/otelmcp", "mcpresource/postgres",
 	"mcpresource/sqlite", "mcpserver", "metadata", "migrations", "oauth", "thirdparty", "web",
+	"mcpserver/mcpservertest",
 }
 
 // publicPackages checks that every other package is internal.
@@ -557,6 +564,7 @@ var owners = map[string][]string{
 	"github.com/expr-lang/expr": {"internal/condition"},
 	"golang.org/x/oauth2": {
 		"thirdparty/internal/provider", "mcpclient", "internal/admin/api",
+		"mcpserver/mcpservertest",
 	},
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
