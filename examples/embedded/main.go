@@ -69,7 +69,7 @@ func whoami(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallT
 	return nil, caller{p.Subject, p.ClientID, p.Scopes}, nil
 }
 
-// notes holds the notes of each user, by the subject of the token.
+// notes holds the notes of each user, by Principal.Person, which is the same for each application.
 type notes struct {
 	mu    sync.Mutex // guards pages
 	pages map[string][]string
@@ -96,6 +96,6 @@ func (n *notes) of(ctx context.Context, added ...string) []string {
 	p, _ := mcpresource.FromContext(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pages[p.Subject] = append(n.pages[p.Subject], added...)
-	return append([]string{}, n.pages[p.Subject]...)
+	n.pages[p.Person()] = append(n.pages[p.Person()], added...)
+	return append([]string{}, n.pages[p.Person()]...)
 }

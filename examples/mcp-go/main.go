@@ -50,16 +50,13 @@ func run(ctx context.Context) error {
 	}
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: cmp.Or(*public, "http://"+*listen+"/mcp"), AuthorizationServers: []string{*issuer}, Validator: v, Logger: slog.Default(),
-		Policy: &mcpresource.Rules{Base: []string{"notes:read"}, Tools: map[string][]string{"add_*": {"notes:write"}}},
+		Policy: policy,
 	})
 	if err != nil {
 		return err
 	}
 	mux := http.NewServeMux()
-	guard.Register(mux, server.NewStreamableHTTPServer(newServer(guard),
-		server.WithStateful(true),                   // the guard binds sessions to callers
-		server.WithDisableLocalhostProtection(true), // it also checks Host and Origin
-	))
+	guard.Register(mux, newHandler(guard))
 	srv := &http.Server{
 		Addr: *listen, Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with the program
@@ -74,6 +71,19 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return <-stopped
+}
+
+// policy states the scopes of the tools.
+var policy = &mcpresource.Rules{
+	Base: []string{"notes:read"}, Tools: map[string][]string{"add_*": {"notes:write"}},
+}
+
+// newHandler returns the handler that the guard protects.
+func newHandler(guard *mcpresource.Guard) http.Handler {
+	return server.NewStreamableHTTPServer(newServer(guard),
+		server.WithStateful(true),                   // the guard binds sessions to callers
+		server.WithDisableLocalhostProtection(true), // it also checks Host and Origin
+	)
 }
 
 // newServer returns an ordinary MCP server, except for the first option.
@@ -91,7 +101,7 @@ func whoami(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, er
 	return mcp.NewToolResultText(p.Subject + " by " + p.ClientID), nil
 }
 
-// notes holds the notes of each user, by the subject of the token.
+// notes holds the notes of each user, by Principal.Person, which is the same for each application.
 type notes struct {
 	mu    sync.Mutex // guards pages
 	pages map[string][]string
@@ -110,6 +120,6 @@ func (n *notes) of(ctx context.Context, added ...string) []string {
 	p, _ := mcpresource.FromContext(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.pages[p.Subject] = append(n.pages[p.Subject], added...)
-	return append([]string{}, n.pages[p.Subject]...)
+	n.pages[p.Person()] = append(n.pages[p.Person()], added...)
+	return append([]string{}, n.pages[p.Person()]...)
 }

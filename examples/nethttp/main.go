@@ -34,7 +34,7 @@ func main() {
 	}
 	c := mcpresource.Config{
 		Resource: "http://" + *listen + "/mcp", AuthorizationServers: []string{*issuer}, Validator: v,
-		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"admin"}}},
+		Policy: policy,
 	}
 	if *client != "" {
 		text, err := os.ReadFile(*secret)
@@ -58,6 +58,9 @@ func main() {
 	srv := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	log.Fatal(srv.ListenAndServe())
 }
+
+// policy states the scopes of the tools.
+var policy = &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"admin"}}}
 
 // serveMCP is a minimal MCP server: one tool, no sessions, no streams.
 func serveMCP(w http.ResponseWriter, r *http.Request) {
