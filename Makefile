@@ -81,7 +81,7 @@ capacity: ## the figures of docs/capacity.md that a command measures: sizes, rat
 	$(GO) test ./bench -run '^$$' -bench 'Growth|Bytes' -benchtime 1x -signins 10000 -v
 	$(GO) test ./bench -run '^$$' -bench 'Cut|Sweep' -benchtime 1x -tokens 0 -backlog 300000
 	$(GO) test ./internal/storage/postgres -count 1 -run ARotationTouchesNoIndex -v
-	MCP_AUTHD_CAPACITY=1 $(GO) test ./test/chaos -count 1 -run TestCapacity -timeout 20m -v
+	$(GO) test ./test/chaos -tags capacity -count 1 -run TestCapacity -timeout 20m -v
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos
