@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -225,4 +226,80 @@ func readPassword(s std, fromStdin bool) (string, error) {
 		return "", errors.New("the two passwords differ; nothing was changed")
 	}
 	return typed[0], nil
+}
+
+func newUserSetMail(s std) *cobra.Command {
+	var out answering
+	return callerCommand(s, admin.UserSetMail, &cobra.Command{
+		Use: "NAME [ADDRESS]", Example: "alice alice@example.com", Args: cobra.RangeArgs(1, 2),
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		in := admin.NewMail{Name: args[0]}
+		if len(args) > 1 {
+			in.Mail = args[1]
+		}
+		u, err := admin.UserSetMail.Do(c.Context(), by, in)
+		if err != nil {
+			return err
+		}
+		return out.print(s, u, "mail to %s goes to: %s", in.Name, cmp.Or(in.Mail, "nowhere"))
+	})
+}
+
+// roleFlags holds the flags --role and --admin for a new account.
+type roleFlags struct{ role admin.Role }
+
+func (f *roleFlags) add(c *cobra.Command) {
+	const says = "administration role: administrator, auditor, support or none"
+	c.Flags().Func("role", says, func(name string) (err error) {
+		f.role, err = admin.ParseRole(name)
+		return err
+	})
+	c.Flags().BoolFunc("admin", "the same as --role administrator", func(string) error {
+		f.role = admin.Administrator
+		return nil
+	})
+	c.MarkFlagsMutuallyExclusive("role", "admin")
+}
+
+func newUserSetRole(s std) *cobra.Command {
+	var out answering
+	return callerCommand(s, admin.UserSetRole, &cobra.Command{
+		Use: "NAME ROLE", Example: "carol auditor\ncarol none", Args: cobra.ExactArgs(2),
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		u, err := admin.UserSetRole.Do(c.Context(), by, admin.UserRole{Name: args[0], Role: args[1]})
+		if err != nil {
+			return err
+		}
+		role := string(u.Role)
+		if role == "" {
+			role = admin.NoRole
+		}
+		return out.print(s, u, "the role of %s is %s", u.Name, role)
+	})
+}
+
+func newUserGroups(s std) *cobra.Command {
+	var asJSON bool
+	return callerCommand(s, admin.UserGroups, &cobra.Command{
+		Use: "NAME", Args: cobra.ExactArgs(1), Example: "ada@company\nada@company --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			found, err := admin.UserGroups.Do(c.Context(), by, admin.UserName{Name: args[0]})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, found.Items)
+			}
+			t := newTable(s.out, "PROVIDER", "GROUPS", "ORGANIZATIONS", "TEAMS", "SAID AT", "WITHHELD")
+			for _, m := range found.Items {
+				var withheld []string
+				for _, w := range m.Withheld {
+					withheld = append(withheld, w.Resource+": "+strings.Join(w.Scopes, " "))
+				}
+				t.row(m.Connector, strings.Join(m.Groups, " "), strings.Join(m.Organizations, " "),
+					strings.Join(m.Teams, " "), moment(m.SaidAt), strings.Join(withheld, "; "))
+			}
+			return t.flush()
+		})
 }

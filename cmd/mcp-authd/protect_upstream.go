@@ -1,13 +1,103 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
+
+// trying is how long protect waits for a program, which npx may have to download first.
+const trying = time.Minute
+
+// try checks that the MCP server responds, before anything is created or announced, and names it. A
+// failure that may be temporary is returned as away.
+func (p *protection) try(ctx context.Context, a *app) (away, err error) {
+	r := &a.config.Resources[0]
+	server, err := a.parts().Backend(r, gateway.Config{})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(ctx, trying)
+	defer cancel()
+	name, err := server.Try(ctx)
+	switch {
+	case errors.Is(err, gateway.ErrAway):
+		away = err
+	case err != nil:
+		return nil, err
+	}
+	if p.name == "" {
+		r.Name = p.called(name, r)
+	}
+	return away, nil
+}
+
+const maxName = 80 // bytes
+
+// called returns the name shown to users: the MCP server's own name, or else its program's name.
+func (p *protection) called(name string, r *config.Resource) string {
+	name = strings.TrimSpace(printable(name))
+	if name == "" && p.command {
+		name = packageName(p.upstream)
+	}
+	if name == "" || len(name) > maxName {
+		return r.Name
+	}
+	return name
+}
+
+// packageName returns the program of a command: for npx and similar, the package.
+func packageName(command []string) string {
+	program := path.Base(command[0])
+	if slices.Contains([]string{"npx", "bunx", "uvx", "pnpx", "pipx", "pnpm", "yarn"}, program) {
+		for _, arg := range command[1:] {
+			if !strings.HasPrefix(arg, "-") && !slices.Contains([]string{"run", "dlx", "exec"}, arg) {
+				return arg
+			}
+		}
+	}
+	return program
+}
+
+// noURL reports whether the argument of protect is the start of a command.
+func noURL(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	u, err := url.Parse(args[0])
+	return err != nil || u.Scheme != "http" && u.Scheme != "https"
+}
+
+func explainNoURL(args []string, more string) error {
+	return fmt.Errorf("%q is not an http or https URL; put -- before a command: mcp-authd protect [flags] -- %s%s",
+		args[0], strings.Join(args, " "), more)
+}
+
+// policy prints which scopes calls need.
+func (p *protection) policy(out io.Writer, r *config.Resource) {
+	label := "policy"
+	line := func(what string, scopes []string) {
+		fmt.Fprintf(out, "  %-10s %s needs %s\n", label, what, strings.Join(scopes, " "))
+		label = ""
+	}
+	line("everything", r.Base())
+	for _, t := range r.Tools {
+		line("calling "+printable(t.Name), oauth.Scopes(r.Base()).Union(t.Scopes))
+	}
+}
 
 // fromFiles replaces "@FILE" among the values of a flag with the lines of the file, because every
 // user of the machine can read command lines.
