@@ -1,6 +1,11 @@
-// Package mcpclient lets programs call MCP servers under their own identity: CI jobs, pods, agents.
-// One call exchanges the identity that a platform assigns to the program for an access token, and
-// keeps the token fresh. No secret is stored anywhere.
+// Package mcpclient lets programs call MCP servers: for the user who runs them, or under their own
+// identity.
+//
+// [Person] signs in the user of a desktop or command-line program, and keeps the user signed in. See
+// [NewPerson].
+//
+// [Workload] is for CI jobs, pods and agents. One call exchanges the identity that a platform assigns
+// to the program for an access token, and keeps the token fresh. No secret is stored anywhere.
 //
 //	c, err := mcpclient.Workload(ctx, mcpclient.Config{
 //		Server: "https://mcp.example.com/mcp",
@@ -56,5 +61,5 @@
 // # Limits
 //
 // The Workload API of SPIFFE needs gRPC: let spiffe-helper write the JWT-SVID to a file, and use
-// [File]. Tokens are not stored: a new process gets its own.
+// [File]. Tokens of a workload are not stored: a new process gets its own.
 package mcpclient

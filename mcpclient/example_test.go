@@ -8,6 +8,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,6 +47,31 @@ func Example() {
 		fmt.Println(tool.Name)
 	}
 	// Output: whoami
+}
+
+// A desktop program signs its user in and stays signed in. The browser opens once; the program may
+// start again, and call tools that need more scopes or an approval.
+func ExampleNewPerson() {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := mcpclient.NewPerson(mcpclient.PersonConfig{
+		Server:     "https://mcp.example.com/mcp",
+		ClientName: "Notes",
+		Store:      mcpclient.FileStore(filepath.Join(dir, "notes")), // or keychain.Open
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	session, err := client.Connect(context.Background(), &mcp.StreamableClientTransport{
+		Endpoint: "https://mcp.example.com/mcp", HTTPClient: p.HTTPClient(),
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
 }
 
 // A token bound to a key of the program is useless to a thief.

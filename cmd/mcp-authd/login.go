@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
+	"github.com/mcp-authd/mcp-authd/internal/toolcall"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -25,7 +24,7 @@ import (
 // loginFlags holds the flags of login.
 type loginFlags struct {
 	noBrowser, asJSON, secretStdin bool
-	device, dpop                   bool
+	device, dpop, keep             bool
 	clientID, tool, workload       string
 	argsJSON                       string
 	scopes, args                   []string
@@ -38,7 +37,7 @@ func newLoginCommand(s std) *cobra.Command {
 		Use:   "login MCP_URL",
 		Short: "Act as an MCP client: discover, register, sign in, list tools",
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed and why.\n" +
-			"Nothing is kept.\n\n" +
+			"Nothing is kept, except with --keep: mcp-authd token then prints a token without another sign-in.\n\n" +
 			"A tool call may need more than the first sign-in gave: more scopes, a stronger or more recent\n" +
 			"sign-in, or the approval of a user for this call. The command then signs in again, up to five times.\n" +
 			"If another user has to approve the call, or with --device and --workload, it prints the link and\n" +
@@ -58,7 +57,11 @@ func newLoginCommand(s std) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(c.Context(), f.timeout)
 			defer cancel()
-			return l.report(l.run(ctx))
+			err = l.run(ctx)
+			if err == nil && l.store != nil {
+				err = l.keep(c.Context())
+			}
+			return l.report(err)
 		},
 	}
 	fl := c.Flags()
@@ -68,6 +71,7 @@ func newLoginCommand(s std) *cobra.Command {
 		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (without =: detected from the environment)")
 	fl.Lookup("workload").NoOptDefVal = anyPlatform
 	fl.BoolVar(&f.dpop, "dpop", false, "bind tokens to a key that is kept in memory (RFC 9449)")
+	fl.BoolVar(&f.keep, "keep", false, "keep the sign-in of the user for the command token")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
@@ -85,9 +89,11 @@ type login struct {
 	flags  loginFlags
 	url    string
 	cred   signin.Credentials
-	call   signin.Call
+	call   toolcall.Call
 	client *signin.Client
 	by     mcpclient.PlatformToken // nil if a user signs in
+	store  mcpclient.Store         // keeps the sign-in; nil: nothing is kept
+	kept   signin.Kept
 	n      int
 }
 
@@ -96,6 +102,16 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 	if f.dpop {
 		var err error
 		if l.client, err = signin.NewBound(); err != nil {
+			return nil, err
+		}
+	}
+	if f.keep {
+		if f.workload != "" || f.dpop || f.secretStdin {
+			return nil, errors.New("--keep keeps the sign-in of a user: leave --workload, --dpop and " +
+				"--client-secret-stdin out")
+		}
+		var err error
+		if l.store, err = signInStore(s, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -114,11 +130,11 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 		}
 		l.cred.Secret = strings.TrimRight(line, "\r\n")
 	}
-	args, err := signin.ReadArguments(f.args, f.argsJSON)
+	args, err := toolcall.ReadArguments(f.args, f.argsJSON)
 	if err != nil {
 		return nil, err
 	}
-	l.call = signin.Call{Tool: f.tool, Args: args}
+	l.call = toolcall.Call{Tool: f.tool, Args: args}
 	return l, nil
 }
 
@@ -147,6 +163,7 @@ func (l *login) run(ctx context.Context) error {
 	}
 	l.step(discovery.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer,
 		ifText(server.AuthorizationResponseIss, ", iss"))
+	l.kept = signin.Kept{Issuer: server.Issuer, Resource: l.resource(r), Device: l.flags.device}
 	if l.flags.device {
 		return l.byDevice(ctx, server, l.resource(r), l.firstScopes(ch, r))
 	}
@@ -167,6 +184,7 @@ func (l *login) byBrowser(ctx context.Context, server signin.Server, resource st
 		return err
 	}
 	defer callback.Close()
+	l.kept.Redirect = callback.URI
 	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.Register(ctx, server, callback.URI)
 	}); err != nil {
@@ -222,6 +240,17 @@ func (l *login) browse(
 	return l.client.Redeem(ctx, server, l.cred, request, callback, resource)
 }
 
+// keep keeps the sign-in for the command token.
+func (l *login) keep(ctx context.Context) error {
+	l.kept.ClientID, l.kept.Secret = l.cred.ID, l.cred.Secret
+	l.kept.Scopes, _ = l.kept.Scopes.WithoutClearances()
+	data, err := json.Marshal(l.kept)
+	if err != nil {
+		return err
+	}
+	return l.store.Save(ctx, signin.KeyOf(l.url, ""), data)
+}
+
 // got prints information about a token.
 func (l *login) got(token oauth.TokenResponse) {
 	l.step(signin.StepToken,
@@ -269,26 +298,9 @@ func printFailure(w io.Writer, e *discovery.Error) {
 	}
 }
 
-// openBrowser opens a URL with the desktop's opener. It uses no shell, and opens only URLs that are
-// safe for a browser (MCP Security Best Practices). A failure does not matter, because the URL is
+// openBrowser opens a URL with the desktop's opener. A failure does not matter, because the URL is
 // also printed.
-func openBrowser(ctx context.Context, raw string) {
-	if discovery.CheckURL(raw) != nil {
-		return
-	}
-	name, args := "xdg-open", []string{raw}
-	switch runtime.GOOS {
-	case "darwin":
-		name = "open"
-	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", raw}
-	}
-	// The opener may become the browser, which must outlive the command.
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), name, args...)
-	if cmd.Start() == nil {
-		go cmd.Wait()
-	}
-}
+func openBrowser(ctx context.Context, raw string) { _ = signin.OpenBrowser(ctx, raw) }
 
 func ifText(cond bool, text string) string {
 	if cond {

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
+	"github.com/mcp-authd/mcp-authd/internal/toolcall"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
-
-// maxStepUps limits how often one run signs in again because a call needs more (CL-21).
-const maxStepUps = 5
 
 // clearanceAgain is the interval between attempts of a call that waits for approval.
 const clearanceAgain = 3 * time.Second
@@ -32,6 +29,7 @@ func (l *login) present(token oauth.TokenResponse, err error) (access, error) {
 		return access{}, err
 	}
 	l.got(token)
+	l.kept.Granted(token, time.Now())
 	return access{oauth.ParseScopes(token.Scope), l.client.Present(token)}, nil
 }
 
@@ -43,9 +41,7 @@ type obtain struct {
 
 // stepUps records the step-ups that a tool call has needed so far.
 type stepUps struct {
-	count  int
-	asked  oauth.Scopes
-	proofs []signin.Proof
+	signin.StepUps
 	waited bool // the user knows that the call waits
 }
 
@@ -58,7 +54,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 	}
 	var so stepUps
 	for {
-		tools, err := l.client.Tools(ctx, l.url, have.by, l.call)
+		tools, err := toolcall.Make(ctx, l.url, have.by, l.call)
 		var more *signin.NeedMore
 		switch {
 		case err == nil:
@@ -69,7 +65,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 			return nil
 		case !errors.As(err, &more):
 			return err
-		case so.mustWait(more, have, way):
+		case so.MustWait(*more, have.scopes, way.pages):
 			if err := l.await(ctx, more, &so); err != nil {
 				return err
 			}
@@ -79,14 +75,6 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 			}
 		}
 	}
-}
-
-// mustWait reports whether only an approval is missing, and no sign-in would show its page. Either
-// sign-in has no page, or it has shown it and another user must decide.
-func (so *stepUps) mustWait(more *signin.NeedMore, have access, way obtain) bool {
-	scopes, clearance := more.Scopes.WithoutClearances()
-	return clearance != "" && !more.Proof.Demands() && have.scopes.Has(scopes...) &&
-		(!way.pages || so.asked.Has(oauth.ScopeClearance+clearance))
 }
 
 // await waits until the call may be repeated, and says once why it waits.
@@ -110,20 +98,17 @@ func (l *login) await(ctx context.Context, more *signin.NeedMore, so *stepUps) e
 func (l *login) stepUp(
 	ctx context.Context, more *signin.NeedMore, have access, way obtain, so *stepUps,
 ) (access, error) {
-	ask, clearance := more.Scopes.WithoutClearances()
-	why := "needs more scope"
-	if clearance != "" && way.pages { // elsewhere it cannot be requested as a scope
-		ask, why = more.Scopes, "needs the permission of a person for this call"
-	}
-	key, what, again := "need_scope", any(ask), so.asked.Has(ask...)
-	if more.Proof.Demands() {
-		key, what, again = "need_proof", more.Proof.String(), slices.Contains(so.proofs, more.Proof)
-		why = "needs a stronger or more recent sign-in"
-	}
-	if again || so.count == maxStepUps {
+	ask, ok := so.Ask(*more, way.pages)
+	if !ok {
 		return have, refused(l.call.Tool, more, so)
 	}
-	so.count, so.asked, so.proofs = so.count+1, so.asked.Union(ask), append(so.proofs, more.Proof)
+	key, what, why := "need_scope", any(ask), "needs more scope"
+	if _, clearance := ask.WithoutClearances(); clearance != "" {
+		why = "needs the permission of a person for this call"
+	}
+	if more.Proof.Demands() {
+		key, what, why = "need_proof", more.Proof.String(), "needs a stronger or more recent sign-in"
+	}
 	l.step(signin.StepTools, map[string]any{key: what}, "%s %s (%s): signing in again", l.call.Tool, why, what)
 	return way.get(ctx, have.scopes.Union(ask), more.Proof)
 }
@@ -136,15 +121,15 @@ func refused(tool string, more *signin.NeedMore, so *stepUps) error {
 	case more.Proof.Demands():
 		return discovery.Fail(signin.StepTools,
 			"Can this person prove it? A passkey or an app is added on the account page. "+lists,
-			"%s still needs a stronger or more recent sign-in (%s) after %d more sign-ins", tool, more.Proof, so.count)
+			"%s still needs a stronger or more recent sign-in (%s) after %d more sign-ins", tool, more.Proof, so.Count)
 	case len(more.Scopes) == 0:
 		why = "the MCP server does not say which"
-	case so.count == maxStepUps:
+	case so.Exhausted():
 		why = "it is another one each time"
 	}
 	return discovery.Fail(signin.StepTools,
 		"May this person have these scopes? "+lists,
-		"%s still needs more scope (%s) after %d more sign-ins: %s", tool, more.Scopes, so.count, why)
+		"%s still needs more scope (%s) after %d more sign-ins: %s", tool, more.Scopes, so.Count, why)
 }
 
 // anyPlatform is the value of --workload without an argument.

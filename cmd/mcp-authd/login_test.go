@@ -150,10 +150,10 @@ func TestStepUps(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "after 5 more sign-ins: it is another one each time") {
 			t.Errorf("got %v", err)
 		}
-		if len(asked) != 1+maxStepUps {
+		if len(asked) != 1+5 {
 			t.Errorf("got %d sign-ins", len(asked))
 		}
-		for n := range maxStepUps {
+		for n := range 5 {
 			want := fmt.Sprintf("pay needs more scope (more%d): signing in again", n+1)
 			if strings.Count(steps, want) != 1 {
 				t.Errorf("no %q in\n%s", want, steps)

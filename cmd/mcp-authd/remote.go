@@ -2,23 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
-	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/signin"
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Environment variables that name the server that runs a command, and the credentials.
@@ -67,11 +59,11 @@ func remote(ctx context.Context, s std, issuer string, person signInFlags) (admi
 		return nil, err
 	}
 	if c.Token == "" && (c.ClientID == "" || c.ClientSecret == "") {
-		session, err := person.session(s, issuer)
+		user, err := person.person(s, issuer)
 		if err != nil {
 			return nil, fmt.Errorf("--remote: %w", err)
 		}
-		c.By = session
+		c.By = attended{user}
 	}
 	by, err := api.Connect(ctx, issuer, c)
 	if err != nil {
@@ -96,108 +88,4 @@ func lookupSecret(environ []string, name string) (string, error) {
 		return "", fmt.Errorf("$%s_FILE: %w", name, err)
 	}
 	return strings.TrimSpace(string(text)), nil
-}
-
-// signInFlags say how a user signs in at the server of --remote.
-type signInFlags struct{ device, noBrowser bool }
-
-func (f *signInFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.device, "device", false, "with --remote: sign in with a code that you approve on another device")
-	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "with --remote: print the sign-in URL instead of opening a browser")
-	c.MarkFlagsMutuallyExclusive("device", "no-browser")
-}
-
-// answerWithin is how long a server may take to start a response.
-const answerWithin = time.Minute
-
-// session returns the user's session at the server of an issuer, or lets the user sign in if
-// possible.
-func (f signInFlags) session(s std, issuer string) (*signin.Session, error) {
-	root, err := api.Root(issuer)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.UserConfigDir()
-	if err != nil {
-		return nil, fmt.Errorf("the sign-in cannot be kept: %w", err)
-	}
-	next := http.DefaultTransport.(*http.Transport).Clone()
-	next.ResponseHeaderTimeout = answerWithin
-	session := &signin.Session{
-		Name:     "mcp-authd command line",
-		Issuer:   strings.TrimSuffix(issuer, "/"),
-		Resource: root,
-		Scopes:   oauth.Scopes{api.ScopeRead, api.ScopeWrite},
-		File:     signin.FileFor(filepath.Join(dir, "mcp-authd", "remote"), root),
-		ClientID: lookup(s.environ, envClientID),
-		Device:   f.device,
-		Next:     next,
-		Now:      time.Now,
-	}
-	session.Ready = func() error { return f.ready(s) }
-	session.Ask = func(ctx context.Context, p signin.Prompt) { f.ask(ctx, s, p) }
-	return session, nil
-}
-
-var errNobody = errors.New("sign in at a terminal first, or with --device or --no-browser; programs set $" +
-	envToken + ", or $" + envClientID + " and $" + envClientSecret + " (see docs/api.md)")
-
-// ready returns an error for a script without a terminal, which should not wait for a sign-in.
-func (f signInFlags) ready(s std) error {
-	in, ok := s.in.(*os.File)
-	if !f.device && !f.noBrowser && (!ok || !term.IsTerminal(int(in.Fd()))) {
-		return errNobody
-	}
-	return nil
-}
-
-// ask shows the instructions for sign-in.
-func (f signInFlags) ask(ctx context.Context, s std, p signin.Prompt) {
-	if p.URL == "" {
-		fmt.Fprintf(s.err, "Sign in: open %s on any device and type the code %s (good for %s)\n",
-			printable(p.Device.URI), printable(p.Device.UserCode),
-			label.Count(p.Device.ExpiresIn/60, "minute", "minutes"))
-		return
-	}
-	fmt.Fprintf(s.err, "Sign in: open this URL and approve\n\n%s\n\n", printable(p.URL))
-	if !f.noBrowser {
-		openBrowser(ctx, p.URL)
-	}
-}
-
-func newLogoutCommand(s std) *cobra.Command {
-	var server string
-	var out answering
-	c := &cobra.Command{
-		Use:   "logout",
-		Short: "Sign out the commands with --remote",
-		Long: "Revokes the tokens that the server at the URL gave to the commands with --remote, and removes them\n" +
-			"from this computer.",
-		Example: "  mcp-authd logout --remote https://auth.example.com",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if server == "" {
-				server = lookup(s.environ, envRemote)
-			}
-			if server == "" {
-				return usageError{errors.New("say where: --remote URL"), c.CommandPath()}
-			}
-			session, err := signInFlags{}.session(s, server)
-			if err != nil {
-				return fmt.Errorf("--remote: %w", err)
-			}
-			was, err := session.End(c.Context())
-			if err != nil {
-				return err
-			}
-			said := "signed out"
-			if !was {
-				said = "there was no sign-in at this server"
-			}
-			return out.print(s, map[string]bool{"signed_out": was}, "%s", said)
-		},
-	}
-	c.Flags().StringVar(&server, "remote", "", "the server (default: $"+envRemote+")")
-	out.add(c)
-	return c
 }

@@ -115,7 +115,7 @@ var rules = []struct {
 		{path: "mcpclient",
 			foreign: []string{"golang.org/x/oauth2", "github.com/go-jose/go-jose/v4", "github.com/spf13/cobra"},
 			reaches: []string{
-				modulePath + "/internal/discovery", modulePath + "/internal/signin", modulePath + "/oauth",
+				modulePath + "/internal/discovery", modulePath + "/internal/secrets", modulePath + "/oauth",
 				"github.com/modelcontextprotocol/go-sdk/mcp", "net/http",
 			}},
 	}}, 3},

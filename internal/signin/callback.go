@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -31,22 +32,65 @@ type answer struct {
 	ended  chan error // buffered for one error
 }
 
+// anyPort is the redirect URI of a client without one of its own. Servers accept any port (RFC 8252
+// §7.3).
+const anyPort = "http://127.0.0.1/callback"
+
 // Listen opens a callback on a free port of loopback (CL-16).
-func Listen() (*Callback, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fail(StepBrowser, "This machine permits no listener on 127.0.0.1.", "%v", err)
+func Listen() (*Callback, error) { return ListenAt(anyPort) }
+
+// ListenAt opens a callback for a redirect URI on loopback. Without a port in the URI, any free port
+// is used. For the host localhost, it listens on IPv4 and IPv6.
+func ListenAt(redirect string) (*Callback, error) {
+	const advice = "Use a redirect URI such as http://127.0.0.1/callback."
+	u, err := url.Parse(redirect)
+	if err != nil || u.Scheme != "http" || !oauth.IsLoopbackHost(u.Hostname()) || u.RawQuery != "" {
+		return nil, fail(StepBrowser, advice, "%q is not an http URL of this computer", redirect)
 	}
-	c := &Callback{
-		URI:     "http://" + l.Addr().String() + "/callback",
-		answers: make(chan answer, 1),
-		closed:  make(chan struct{}),
+	hosts := []string{u.Hostname()}
+	if u.Hostname() == "localhost" {
+		hosts = []string{"127.0.0.1", "::1"}
 	}
+	var open []net.Listener
+	port := cmp.Or(u.Port(), "0")
+	for _, host := range hosts {
+		l, failed := net.Listen("tcp", net.JoinHostPort(host, port))
+		if failed != nil {
+			err = failed
+			continue // perhaps there is no IPv6, or no IPv4
+		}
+		open = append(open, l)
+		_, port, _ = net.SplitHostPort(l.Addr().String()) // an address of the system
+	}
+	if len(open) == 0 {
+		return nil, fail(StepBrowser, "Does another program use the port?", "there is no listener for %s: %v",
+			redirect, err)
+	}
+	u.Host = net.JoinHostPort(u.Hostname(), port)
+	c := &Callback{URI: u.String(), answers: make(chan answer, 1), closed: make(chan struct{})}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /callback", c.receive)
+	mux.HandleFunc("GET "+cmp.Or(u.EscapedPath(), "/"), c.receive)
 	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go c.server.Serve(l)
+	for _, l := range open {
+		go c.server.Serve(l)
+	}
 	return c, nil
+}
+
+// Take accepts a callback URL that the user copied from a browser on another computer. It must be
+// the only response.
+func (c *Callback) Take(raw string) error {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil || u.RawQuery == "" {
+		return fail(StepBrowser, "Copy the whole URL from the address bar of the browser.",
+			"the text is not the URL of a callback")
+	}
+	select {
+	case c.answers <- answer{u.Query(), make(chan error, 1)}:
+		return nil
+	default:
+		return errSuperfluous
+	}
 }
 
 // callbackPage looks like the server's pages, whose style sheet it cannot load. It is in English,

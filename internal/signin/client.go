@@ -1,5 +1,6 @@
-// Package signin is the MCP client behind `mcp-authd login` and `mcp-authd check`. It registers and
-// signs in step by step, checks a server from outside, and reports why a step failed.
+// Package signin is the client of an authorization server behind mcpclient.Person, `mcp-authd login`
+// and `mcp-authd check`. It registers and signs in step by step, checks a server from outside, and
+// reports why a step failed.
 package signin
 
 import (
@@ -7,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
@@ -34,6 +36,7 @@ type Client struct {
 	tokens *discovery.Client // sends token requests
 	calls  http.RoundTripper // sends requests with a token
 	key    string            // thumbprint of the key that tokens must be bound to, or ""
+	now    func() time.Time
 }
 
 // loginName is the client name of the command login.
@@ -45,7 +48,7 @@ func New() *Client { return NewThrough(http.DefaultTransport) }
 // NewThrough returns a client that sends its requests through t.
 func NewThrough(t http.RoundTripper) *Client {
 	d := discovery.New(t)
-	return &Client{Client: d, Name: loginName, tokens: d, calls: t}
+	return &Client{Client: d, Name: loginName, tokens: d, calls: t, now: time.Now}
 }
 
 // NewBound returns a client whose tokens are bound to a new key, which stays in memory (RFC 9449).
@@ -54,10 +57,14 @@ func NewBound() (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := dpop.NewTransport(key, nil)
-	return &Client{
-		Client: discovery.New(nil), Name: loginName, tokens: discovery.New(t), calls: t, key: key.Thumbprint(),
-	}, nil
+	return NewThrough(nil).Bound(key), nil
+}
+
+// Bound returns a copy of c whose tokens are bound to a key (RFC 9449).
+func (c *Client) Bound(key *dpop.Signer) *Client {
+	bound, t := *c, dpop.NewTransport(key, c.calls)
+	bound.tokens, bound.calls, bound.key = discovery.New(t), t, key.Thumbprint()
+	return &bound
 }
 
 // Server is the metadata of an authorization server.
@@ -93,6 +100,18 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r discovery.Resour
 	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize",
 		issuer+"/token", issuer+"/register"
 	return s, nil
+}
+
+// Find reads the metadata of an issuer.
+func (c *Client) Find(ctx context.Context, issuer string) (s Server, err error) {
+	var found bool
+	if s.AuthorizationServer, found, err = c.Server(ctx, issuer); err == nil && !found {
+		err = fail(discovery.StepMetadata, "Is the issuer right?", "there is no metadata of the issuer %s", issuer)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, s.check()
 }
 
 func (s Server) check() error {

@@ -88,16 +88,13 @@ func (c *Client) AwaitDevice(
 		if resp.StatusCode == http.StatusOK {
 			return c.readToken(body)
 		}
-		var refused struct {
-			Code oauth.Code `json:"error"`
-		}
-		_ = json.Unmarshal(body, &refused) // other content is described as received
-		switch refused.Code {
+		code := codeOf(body)
+		switch code {
 		case oauth.AuthorizationPending:
 		case oauth.SlowDown:
 			wait += 5 * time.Second
 		default:
-			return oauth.TokenResponse{}, fail(StepDevice, advise(string(refused.Code)), "%s", describe(resp, body))
+			return oauth.TokenResponse{}, fail(StepDevice, advise(string(code)), "%s", describe(resp, body))
 		}
 	}
 }

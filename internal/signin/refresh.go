@@ -2,15 +2,18 @@ package signin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// errRefused means that the server no longer accepts a refresh token.
-var errRefused = errors.New("signin: refused")
+// ErrRefused means that the server no longer accepts a refresh token.
+var ErrRefused = errors.New("signin: refused")
 
 // Refresh gets a token with a refresh token (RFC 6749 §6).
 func (c *Client) Refresh(
@@ -22,13 +25,39 @@ func (c *Client) Refresh(
 	switch {
 	case err != nil:
 		return oauth.TokenResponse{}, err
+	case codeOf(body) == oauth.InvalidDPoPProof:
+		return oauth.TokenResponse{}, fail(StepToken, ClockAdvice(resp.Header, c.now()), "%s", describe(resp, body))
 	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusUnauthorized:
-		return oauth.TokenResponse{}, errRefused
+		return oauth.TokenResponse{}, ErrRefused
 	case resp.StatusCode != http.StatusOK:
 		return oauth.TokenResponse{},
 			fail(StepToken, "Try again later.", "the refresh was refused: %s", describe(resp, body))
 	}
 	return c.readToken(body)
+}
+
+// codeOf returns the error code of a response, or "".
+func codeOf(body []byte) oauth.Code {
+	var e struct {
+		Code oauth.Code `json:"error"`
+	}
+	_ = json.Unmarshal(body, &e) // without JSON, there is no code
+	return e.Code
+}
+
+// ClockAdvice compares the clock of a server with this computer's. A token or a proof seems expired,
+// or not yet valid, if they differ.
+func ClockAdvice(answer http.Header, now time.Time) string {
+	const most = 30 * time.Second
+	at, err := http.ParseTime(answer.Get("Date"))
+	if apart := now.Sub(at).Round(time.Second); err == nil && apart.Abs() > most {
+		way := "ahead of"
+		if apart < 0 {
+			way = "behind"
+		}
+		return fmt.Sprintf("Set the clocks: this computer is %s %s the server.", apart.Abs(), way)
+	}
+	return "Do the clocks of the MCP server and its authorization server agree?"
 }
 
 // Revoke revokes a token and its grant (RFC 7009).

@@ -3,6 +3,7 @@ package signin
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -128,7 +128,7 @@ func (c *Client) Authorize(
 	if err != nil {
 		return Request{}, fail(StepBrowser, "The server's metadata is broken.", "authorization_endpoint: %v", err)
 	}
-	r := Request{state: secrets.Token(""), verifier: secrets.Token("")}
+	r := Request{state: rand.Text(), verifier: rand.Text() + rand.Text()} // RFC 7636 §4.1: 43 characters or more
 	q := u.Query()
 	for k, v := range map[string]string{
 		"response_type": "code", "client_id": cred.ID, "redirect_uri": redirectURI, "state": r.state,
@@ -140,6 +140,9 @@ func (c *Client) Authorize(
 		if v != "" {
 			q.Set(k, v)
 		}
+	}
+	if scopes.Has(oauth.OfflineAccess) {
+		q.Set("prompt", "consent") // OpenID Connect Core §11
 	}
 	proof.set(q)
 	u.RawQuery = q.Encode()

@@ -15,8 +15,20 @@ import (
 // the test if the command fails. more is added to the environment.
 func Login(tb testing.TB, p *Person, mcp string, more ...string) {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), "login", "--no-browser", "--json", mcp)
-	cmd.Env = append(os.Environ(), more...)
+	p.login(tb, more, mcp)
+}
+
+// LoginKeep is Login with --keep.
+func (p *Person) LoginKeep(tb testing.TB, mcp string, more ...string) {
+	tb.Helper()
+	p.login(tb, more, "--keep", mcp)
+}
+
+func (p *Person) login(tb testing.TB, env []string, args ...string) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), append([]string{"login", "--no-browser", "--json"},
+		args...)...)
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)

@@ -1,4 +1,4 @@
-package signin
+package toolcall
 
 import (
 	"encoding/json"

@@ -1,4 +1,5 @@
-package signin
+// Package toolcall lists the tools of an MCP server and calls one of them with the official SDK.
+package toolcall
 
 import (
 	"context"
@@ -10,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -19,37 +21,16 @@ type Tools struct {
 	Result any      `json:"result,omitempty"`
 }
 
-// NeedMore is a refusal that another sign-in can resolve: a 403 that names the required scopes (MCP
-// "Step-Up Authorization Flow"), or a 401 that names the required authentication of the user (RFC
-// 9470).
-type NeedMore struct {
-	Scopes oauth.Scopes
-	Proof  Proof
-	Text   string // message of the MCP server, or ""
-}
-
-// Error implements error.
-func (e *NeedMore) Error() string {
-	if e.Proof.Demands() {
-		return "a stronger or more recent sign-in is needed: " + e.Proof.String()
-	}
-	return "more scope is needed: " + e.Scopes.String()
-}
-
 // Call is a tool to call after listing. If Tool is "", no tool is called.
 type Call struct {
 	Tool string
 	Args Arguments
 }
 
-// Present returns a transport that adds a token to requests.
-func (c *Client) Present(token oauth.TokenResponse) http.RoundTripper {
-	return &presenter{authorization: token.TokenType + " " + token.AccessToken, next: c.calls}
-}
-
-// Tools connects with the official SDK client, lists the tools and makes the call. It sends
-// requests through present, which adds the token.
-func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTripper, call Call) (Tools, error) {
+// Make connects with the official SDK client, lists the tools and makes the call. It sends requests
+// through present, which adds the token. If another sign-in can resolve a refusal, the error is a
+// *signin.NeedMore.
+func Make(ctx context.Context, mcpURL string, present http.RoundTripper, call Call) (Tools, error) {
 	seen := &watcher{next: present}
 	// A redirect would send the token to another server (CL-26).
 	own := &http.Client{Transport: seen, CheckRedirect: discovery.NoRedirect}
@@ -77,7 +58,7 @@ func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTri
 	}
 	arguments, err := call.Args.of(schema)
 	if err != nil {
-		return out, fail(StepTools, "Signing in worked; the tool was not called.", "%v", err)
+		return out, discovery.Fail(signin.StepTools, "Signing in worked; the tool was not called.", "%v", err)
 	}
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.Tool, Arguments: arguments})
 	if err != nil {
@@ -88,8 +69,8 @@ func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTri
 		out.Result = result.Content
 	}
 	if result.IsError {
-		return out, fail(StepTools, "The tool says so; sign-in worked.", "%s answered with an error: %s", call.Tool,
-			textOf(result))
+		return out, discovery.Fail(signin.StepTools, "The tool says so; sign-in worked.",
+			"%s answered with an error: %s", call.Tool, textOf(result))
 	}
 	return out, nil
 }
@@ -101,19 +82,6 @@ func textOf(r *mcp.CallToolResult) string {
 		}
 	}
 	return "no text"
-}
-
-// presenter adds a token to requests for one server.
-type presenter struct {
-	authorization string
-	next          http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (p *presenter) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", p.authorization) // CL-25
-	return p.next.RoundTrip(r)
 }
 
 // watcher keeps the last refusal, because the SDK reports only its status.
@@ -141,13 +109,13 @@ func (b *watcher) explain(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ch := range b.refusal {
-		proof := proofOf(ch.Params)
-		if proof.Demands() || ch.Params["error"] == string(oauth.InsufficientScope) {
-			return &NeedMore{oauth.ParseScopes(ch.Params["scope"]), proof, said(err)}
+		if more, ok := signin.Needed(ch); ok {
+			more.Text = said(err)
+			return &more
 		}
 	}
 	if b.status == http.StatusUnauthorized {
-		return fail(StepTools,
+		return discovery.Fail(signin.StepTools,
 			"The MCP server does not accept the token of its own authorization server: compare its issuer and resource.",
 			"the MCP server answered 401 to the new token")
 	}
@@ -156,9 +124,9 @@ func (b *watcher) explain(err error) error {
 		return err
 	}
 	if text := said(err); text != "" && b.status == http.StatusForbidden {
-		return fail(StepTools, "Signing in worked; the MCP server refuses the call.", "%s", text)
+		return discovery.Fail(signin.StepTools, "Signing in worked; the MCP server refuses the call.", "%s", text)
 	}
-	return fail(StepTools, "Signing in worked; the MCP server itself failed.", "%v", err)
+	return discovery.Fail(signin.StepTools, "Signing in worked; the MCP server itself failed.", "%v", err)
 }
 
 // said returns the message of an MCP server's error, or "".
