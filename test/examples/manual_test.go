@@ -92,7 +92,8 @@ func notRun(line string) (reason string, ok bool) {
 		"mcp-authd login https://":          "it needs an MCP server on the internet; README signs in to one here",
 		"fly ":                              "it needs an account at Fly.io",
 		"openssl rand -hex 32 | ":           "it needs an account at Fly.io",
-		"tailscale ":                        "it needs an account at Tailscale",
+		`curl -H "Authorization: Bearer $(mcp-authd token `: "it needs a user at a browser; test/e2e TestToken does it",
+		"tailscale ": "it needs an account at Tailscale",
 	} {
 		if strings.HasPrefix(line, begin) {
 			return reason, true
