@@ -27,7 +27,7 @@ var packages = map[string]string{
 	"http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
 	"mcpserver": ours + "mcpserver", "thirdparty": ours + "thirdparty",
-	"os": "os", "signal": "os/signal", "syscall": "syscall",
+	"os": "os", "filepath": "path/filepath", "signal": "os/signal", "syscall": "syscall",
 	"mcpclient": ours + "mcpclient", "keychain": ours + "mcpclient/keychain",
 	"testing": "testing", "strings": "strings", "mcptest": ours + "mcpresource/mcptest",
 	"gosdktest": ours + "mcpresource/gosdk/gosdktest", "mcpservertest": ours + "mcpserver/mcpservertest",
