@@ -47,12 +47,12 @@ func (s *Server) newGrants() grants {
 	}
 	g.clearances = &grant.Clearances{Tokens: g.tokens, Desk: s.newDesk()}
 	g.shell = s.newShell(g.authenticate)
-	g.byType = s.grantTypes(&g, refresh)
+	g.byType = g.types(s, refresh)
 	return g
 }
 
-// grantTypes returns the grants by type. The password grant is not supported (OAuth 2.1 §10, AS-03).
-func (s *Server) grantTypes(g *grants, refresh *grant.RefreshTokens) map[string]tokenGrant {
+// types returns the grants by type. The password grant is not supported (OAuth 2.1 §10, AS-03).
+func (g *grants) types(s *Server, refresh *grant.RefreshTokens) map[string]tokenGrant {
 	c, minter := s.cfg, s.newMinter()
 	code := &grant.Code{
 		Store:    c.Store,

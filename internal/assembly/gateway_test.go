@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -66,7 +67,7 @@ func TestSessionsOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
-		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil, nil})
+		g, err := a.guard(someIssuer{}, r, false, commonOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +94,7 @@ func TestCallsPerSecond(t *testing.T) {
 			r := &config.Resource{
 				URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{CallsPerSecond: configured},
 			}
-			g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil, nil})
+			g, err := a.guard(someIssuer{}, r, false, commonOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,4 +115,9 @@ func TestCallsPerSecond(t *testing.T) {
 			}
 		}
 	})
+}
+
+// commonOf returns the shared parts of the guards of a test.
+func commonOf(watch *toolwatch.Watch) common {
+	return common{bodies: mcpresource.NewBodies(memory), calls: new(lastCalls), watch: watch}
 }

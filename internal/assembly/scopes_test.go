@@ -42,7 +42,7 @@ func TestScopesOfUpstream(t *testing.T) {
 			{Name: "add_*", Scopes: []string{"notes:write"}}, {Name: "share", Scopes: []string{"notes:share"}},
 		},
 	}
-	c, err := a.guardConfig(namedScopes{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil, nil})
+	c, err := a.guardConfig(namedScopes{}, r, false, commonOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,17 +213,17 @@ func (p Parts) permits(network, address string, conn syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if p.management(to) {
+	if isManagement(p.Config.Management.Listen, to) {
 		return errManagement
 	}
 	return safehttp.Internal(network, address, conn)
 }
 
-// management reports whether an address may be a management listener. A listener that other machines
+// isManagement reports whether an address may be the management listener at listen. A listener that other machines
 // can reach has many addresses: each of this machine, and each of the other replicas. Then the port
 // alone decides.
-func (p Parts) management(to netip.AddrPort) bool {
-	host, port, _ := net.SplitHostPort(p.Config.Management.Listen)
+func isManagement(listen string, to netip.AddrPort) bool {
+	host, port, _ := net.SplitHostPort(listen)
 	if port != strconv.Itoa(int(to.Port())) {
 		return false
 	}

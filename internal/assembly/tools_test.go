@@ -56,7 +56,7 @@ func TestShownTools(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, watch, nil})
+			g, err := a.guard(someIssuer{}, r, false, commonOf(watch))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,8 @@ func TestChoice(t *testing.T) {
 		want   oauth.Scopes
 	}{
 		{"nothing chosen", Choice{}, oauth.Scopes{"base", "read", "write", "plain", oauth.OfflineAccess}},
-		{"all but dangerous", Choice{Preset: PresetAll}, oauth.Scopes{"base", "read", "write", "plain", oauth.OfflineAccess}},
+		{"all but dangerous", Choice{Preset: PresetAll},
+			oauth.Scopes{"base", "read", "write", "plain", oauth.OfflineAccess}},
 		{"all, and a dangerous one", Choice{PresetAll, oauth.Scopes{"delete", "foreign"}},
 			oauth.Scopes{"base", "read", "write", "delete", "plain", oauth.OfflineAccess}},
 		{"read only, without one that includes more", Choice{Preset: PresetRead},

@@ -41,8 +41,9 @@ type Shell struct {
 	authenticate Authenticate
 }
 
-// New returns a shell. It sets every setting that fosite would otherwise set lazily, with a data race. JWKS fetching and its HTTP client are not set, because only
-// fosite's own client authentication uses them.
+// New returns a shell. It sets every setting that fosite would otherwise set lazily, with a data
+// race. JWKS fetching and its HTTP client are not set, because only fosite's own client
+// authentication uses them.
 func New(c Config, authenticate Authenticate) *Shell {
 	return &Shell{authenticate: authenticate, config: &fosite.Config{
 		AccessTokenLifespan:            c.AccessTTL,
