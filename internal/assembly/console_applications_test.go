@@ -39,14 +39,14 @@ func TestConsoleMergesApplications(t *testing.T) {
 	wantPage(t, b.send(form, "/admin/application/merge", "into", "mcp_notes"), 409, "/admin/application/merge",
 		"one application already")
 	ask := b.send(form, "/admin/application/merge", "into", "Notes Pro")
-	wantPage(t, ask, 200, "/admin/application/merge", "“Notes” (unverified) at https://notes.example with 0 grants of 0 people",
-		"“Notes Pro” (unverified) at https://other.example with 0 grants of 0 people and 1 registration")
+	wantPage(t, ask, 200, "/admin/application/merge", "“Notes” (unverified) at https://notes.example with 0 grants of 0 users",
+		"“Notes Pro” (unverified) at https://other.example with 0 grants of 0 users and 1 registration")
 	if a, err := s.parts.Store.FiledApplication(t.Context(), other); err != nil || len(a.Merged) > 0 {
 		t.Fatalf("OB-10: merged before it was confirmed: %+v, %v", a, err)
 	}
 	// The form is bound to the two that were shown.
 	p = b.send(ask, "/admin/application/merge", "into", "mcp_notes")
-	wantPage(t, p, 200, "/admin/application/show", "Merged into it", "Done:")
+	wantPage(t, p, 200, "/admin/application/show", "Merged into it", "was merged.")
 	if a, err := s.parts.Store.FiledApplication(t.Context(), notes); err != nil || a.Key != other {
 		t.Fatalf("OB-10: got %+v, %v", a, err)
 	}

@@ -39,8 +39,8 @@ func TestConsoleClientDocument(t *testing.T) {
 	path := "/admin/client/show?" + url.Values{"id": {id}}.Encode()
 	digest := sha256.Sum256([]byte(document))
 	p := b.at(path, "alice")
-	wantPage(t, p, 200, "/admin/client/show", "What the configuration says of it", "registration.documents_others",
-		"Its metadata document, as last read", hex.EncodeToString(digest[:]), "The text of its document",
+	wantPage(t, p, 200, "/admin/client/show", "Rules for this client", "registration.documents_others",
+		"Its metadata document", hex.EncodeToString(digest[:]), "The text of its document",
 		"What its publisher says", "a.example/&lt;script&gt;")
 	if strings.Contains(p.body, "<script>") || strings.Contains(p.body, "Notes <b>") {
 		t.Errorf("OB-11: the document is markup of the page: %s", p.body)

@@ -48,13 +48,13 @@ func TestConsoleFormsAreSentOnce(t *testing.T) {
 	s, clock, at := twoReplicas(t, nil)
 	one, other := at[0], at[1]
 	ask := one.at("/admin/user/disable?name=bob", "alice")
-	wantPage(t, one.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "Done")
+	wantPage(t, one.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "bob is disabled.")
 	if err := s.Auth.Users().Enable(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range at {
 		wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/disable", "Already done",
-			"Disable an account", `href="/admin/user/show?name=bob"`)
+			"bob is disabled.", `href="/admin/user/show?name=bob"`)
 	}
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
 		t.Error("OB-10: a form was carried out twice")
@@ -64,7 +64,7 @@ func TestConsoleFormsAreSentOnce(t *testing.T) {
 	short := one.send(ask, "/admin/user/add", "name", "dora", "password", "short", "mail", "d@example.com")
 	wantPage(t, short, 400, "/admin/user/add", `value="d@example.com"`)
 	wantPage(t, other.send(short, "/admin/user/add", "name", "dora", "password", passphrase), 200,
-		"/admin/user/show?name=dora", "Done")
+		"/admin/user/show?name=dora", "The account was created.")
 	wantPage(t, one.send(ask, "/admin/user/add", "name", "erin", "password", passphrase), 200, "/admin/user/add",
 		"Already done", `href="/admin/user/show?name=dora"`)
 
@@ -162,7 +162,7 @@ func TestConsoleOutcomeNotKnown(t *testing.T) {
 	t.Cleanup(s.Close)
 	b := browse(t, s.Handler())
 	ask := b.at("/admin/user/disable?name=bob", "alice")
-	wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "Done")
+	wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "bob is disabled.")
 	if err := s.Auth.Users().Enable(t.Context(), "bob"); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,8 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	role := b.get("/admin/user/set-role?name=carol")
-	wantPage(t, b.send(role, "/admin/user/set-role", "role", "auditor"), 200, "/admin/user/show?name=carol", "Done")
+	wantPage(t, b.send(role, "/admin/user/set-role", "role", "auditor"), 200, "/admin/user/show?name=carol",
+		`role="status"`, "carol")
 	for id, want := range map[string]storage.Role{carol.ID: storage.Auditor, liar.ID: ""} {
 		if u, err := s.parts.Store.User(t.Context(), id); err != nil || u.Role != want {
 			t.Errorf("OB-10: %s has the role %q, want %q; %v", u.Name, u.Role, want, err)
@@ -214,7 +215,8 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 	wantPage(t, b.get("/admin/user/invite?name=nobody"), 200, "/admin/user/invite")
 	wantPage(t, b.send(b.get("/admin/user/invite?name=dora"), "/admin/user/invite"), 200, "/admin/user/invite", "Copy")
 	withdraw := b.get("/admin/user/links/withdraw?name=dora")
-	wantPage(t, b.send(withdraw, "/admin/user/links/withdraw"), 200, "/admin/user/links?done=", "Done", "No link can")
+	wantPage(t, b.send(withdraw, "/admin/user/links/withdraw"), 200, "/admin/user/links?done=", "no longer work",
+		"No open links")
 	wantPage(t, b.get("/admin/user/links/withdraw?name=nobody"), 200, "/admin/user/links/withdraw")
 }
 
@@ -283,6 +285,6 @@ func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 		p = b.send(second, "/admin/user/disable")
 		return p.status != http.StatusServiceUnavailable
 	})
-	wantPage(t, p, 200, "/admin/user/show?name=carol", "Done")
+	wantPage(t, p, 200, "/admin/user/show?name=carol", `role="status"`, "carol")
 	wantPage(t, b.send(first, "/admin/user/disable"), 409, "/admin/user/disable", "Outcome not known")
 }

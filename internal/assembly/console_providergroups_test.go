@@ -35,12 +35,12 @@ func TestConsoleProviderGroups(t *testing.T) {
 	shown := b.at("/admin/user/show?name="+name, "alice")
 	wantPage(t, shown, 200, "", server, "the person is in none of them")
 	ask := b.get("/admin/group/add")
-	wantPage(t, ask, 200, "/admin/group/add", "the id of the provider")
+	wantPage(t, ask, 200, "/admin/group/add", "the provider&#39;s ID")
 	done := b.send(ask, "/admin/group/add", "group", "staff", "provider", "corp", "provider_group", "All Engineers")
-	wantPage(t, done, 200, "", "Done")
-	wantPage(t, b.get("/admin/group/show?group=staff"), 200, "", "Members by groups of providers", "All Engineers")
+	wantPage(t, done, 200, "", "The group was changed.")
+	wantPage(t, b.get("/admin/group/show?group=staff"), 200, "", "Members through identity providers", "All Engineers")
 	shown = b.get("/admin/user/show?name=" + name)
-	wantPage(t, shown, 200, "", "Groups by providers", "All Engineers", server, "group staff")
+	wantPage(t, shown, 200, "", "Groups through identity providers", "All Engineers", server, "group staff")
 }
 
 // signInAtCorp signs a person in at the provider, without a browser here, and returns the name of the account.

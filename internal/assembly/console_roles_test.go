@@ -181,7 +181,8 @@ func TestConsoleKeepsWhatWasFilledIn(t *testing.T) {
 	if q := b.get(other); strings.Contains(q.body, "bob@example.com") {
 		t.Error("OB-10: the input of one form is in another form")
 	}
-	wantPage(t, b.send(p, "/admin/user/set-mail", "mail", "bob@example.com"), 200, "/admin/user/show?name=bob", "Done")
+	wantPage(t, b.send(p, "/admin/user/set-mail", "mail", "bob@example.com"), 200, "/admin/user/show?name=bob",
+		"The mail address of bob was changed.")
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Mail != "bob@example.com" {
 		t.Errorf("OB-10: the second press did nothing: %+v", u)
 	}

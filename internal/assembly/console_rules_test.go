@@ -20,13 +20,13 @@ func TestConsoleRules(t *testing.T) {
 	})
 	b := browse(t, s.Handler())
 	ask := b.at("/admin/rule/set", "alice")
-	wantPage(t, ask, 200, "/admin/rule/set", "Set the scopes", "the name of an account", "the name of a group")
+	wantPage(t, ask, 200, "/admin/rule/set", "Set an access rule", "Fill in a user or a group")
 	done := b.send(ask, "/admin/rule/set", "user", "bob", "resource", server, "scopes", "notes",
 		"approve", "pay delete_*")
-	wantPage(t, done, 200, "", "Done")
+	wantPage(t, done, 200, "", "The access rule was set.")
 	wantPage(t, b.get("/admin/rule/list"), 200, "/admin/rule/list", server, "bob", "delete_*", "/admin/rule/set")
 	wantPage(t, b.get("/admin/user/show?name=bob"), 200, "/admin/user/show?name=bob", server, "user bob", "delete_*")
-	wantPage(t, b.get("/admin/group/list"), 200, "/admin/group/list", "There is no group yet")
+	wantPage(t, b.get("/admin/group/list"), 200, "/admin/group/list", "No groups yet")
 	rules, err := s.parts.Store.ListAccessRules(t.Context())
 	if err != nil || len(rules) != 1 || rules[0].UserName != "bob" ||
 		!slices.Equal(rules[0].Scopes, []string{"notes"}) ||

@@ -132,7 +132,7 @@ func TestConsole(t *testing.T) {
 	p := b.at("/admin/user/show?name=bob", "alice")
 	wantPage(t, p, 200, "/admin/user/show?name=bob", "<bdi>bob</bdi>", "/admin/user/disable?name=bob")
 	ask := b.get("/admin/user/disable?name=bob")
-	wantPage(t, ask, 200, "/admin/user/disable", "end its sessions and grants")
+	wantPage(t, ask, 200, "/admin/user/disable", "Signs bob out everywhere")
 	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
 		t.Fatal("OB-10: the question alone has disabled the account")
 	}
@@ -272,7 +272,7 @@ func TestConsoleSearch(t *testing.T) {
 	if strings.Contains(p.body, ">bob<") {
 		t.Error("OB-11: bob is found by AROL")
 	}
-	wantPage(t, b.get("/admin/user/list?match=%25"), 200, "/admin/user/list", "Nothing fits")
+	wantPage(t, b.get("/admin/user/list?match=%25"), 200, "/admin/user/list", "Nothing matches")
 	p = b.get("/admin/client/list?match=mcp_unlisted")
 	wantPage(t, p, 200, "/admin/client/list", `href="/admin/client/show?id=mcp_unlisted">Open mcp_unlisted`)
 	own := url.Values{"uri": {s.Auth.Issuer() + apiPath}}

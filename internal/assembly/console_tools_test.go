@@ -68,7 +68,8 @@ func TestConsoleAcceptsATool(t *testing.T) {
 	if got := accepted(); got != first {
 		t.Errorf("RS-219: %s is accepted, which the person has not seen", got)
 	}
-	wantPage(t, b.send(again, "/admin/resource/accept"), http.StatusOK, "/admin/resource/tools", "Done")
+	wantPage(t, b.send(again, "/admin/resource/accept"), http.StatusOK, "/admin/resource/tools",
+		"The definition was accepted.")
 	if got := accepted(); got != third {
 		t.Errorf("RS-219: %s is accepted, want %s, which the page has shown", got, third)
 	}

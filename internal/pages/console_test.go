@@ -40,7 +40,10 @@ func consoleSamples() []sample {
 			v.Parts = []ConsolePart{
 				ConsoleForm{Action: "/admin/user/list", Button: "Search", Search: true, Fields: []ConsoleField{
 					{Name: "name", Label: "Name", Type: "text"}, {Name: "failed", Label: "Failed", Type: "check"},
-					{Name: "role", Label: "Role", Type: "select", Options: []string{"", "auditor"}},
+					{
+						Name: "role", Label: "Role", Type: "select",
+						Options: []ConsoleOption{{"", "No role"}, {"auditor", "Auditor"}},
+					},
 				}},
 				ConsoleTable{
 					Name: "People", Columns: []string{"Name", "State", "Client", "Created"},
@@ -80,8 +83,10 @@ func consoleSamples() []sample {
 							Value: "Notes"},
 						{Name: "redirect_uris", Label: "Redirect URIs", Type: "area", Hint: "one in each line"},
 						{Name: "dpop", Label: "DPoP", Type: "check", Checked: true, Hint: "demanded"},
-						{Name: "role", Label: "Role", Type: "select", Options: []string{"", "auditor"},
-							Value: "auditor"},
+						{
+							Name: "role", Label: "Role", Type: "select", Value: "auditor",
+							Options: []ConsoleOption{{"", "No role"}, {"auditor", "Auditor"}},
+						},
 						{Name: "password", Label: "Password", Type: "password"},
 						{Name: "scopes", Label: "Scopes", Type: "rows", Hint: "asked for", Rows: []ConsoleRow{{
 							Name: "Scope 1", Fields: []ConsoleField{

@@ -90,10 +90,13 @@ type ConsoleField struct {
 	Name, Label, Hint string
 	Type              string // "text", "number", "date", "password", "check", "select", "area", or "rows"
 	Value             string
-	Options           []string // for select; the default is the first if Value is not an option
+	Options           []ConsoleOption // for select; the default is the first if Value is not an option
 	Checked, Required bool
 	Rows              []ConsoleRow // for rows
 }
+
+// ConsoleOption is a choice of a field. Text is its label.
+type ConsoleOption struct{ Value, Text string }
 
 // ConsoleRow is one of several groups of equal fields.
 type ConsoleRow struct {

@@ -270,13 +270,16 @@ func TestConsoleWithoutScript(t *testing.T) {
 
 	for name, walk := range map[string]struct{ sees, lacks []string }{
 		"sam": {
-			[]string{"People", "Attempts"},
-			[]string{"Health", "Providers", "Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"},
+			[]string{"Users", "Attempts"},
+			[]string{
+				"Health", "Identity providers", "Clients", "Grants", "Audit log", "Trusted issuers", "Signing keys",
+				"MCP servers",
+			},
 		},
 		"ann": {
 			[]string{
-				"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys", "Health",
-				"Providers",
+				"Users", "Clients", "Grants", "Attempts", "Audit log", "MCP servers", "Trusted issuers", "Signing keys",
+				"Health", "Identity providers",
 			}, nil,
 		},
 	} {
@@ -313,7 +316,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 
 // rooms maps menu entries to their pages.
 var rooms = map[string]string{
-	"People": "user/list", "Clients": "client/list", "Grants": "grant/list", "Attempts": "attempt/list",
-	"Audit": "audit/list", "MCP servers": "resource/list", "Trust": "trust/list", "Keys": "keys/list",
-	"Health": "health/show", "Providers": "provider/list",
+	"Users": "user/list", "Clients": "client/list", "Grants": "grant/list", "Attempts": "attempt/list",
+	"Audit log": "audit/list", "MCP servers": "resource/list", "Trusted issuers": "trust/list",
+	"Signing keys": "keys/list", "Health": "health/show", "Identity providers": "provider/list",
 }

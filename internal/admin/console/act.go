@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -25,6 +26,7 @@ type actState struct {
 	Name    string     `json:"n"`
 	Subject url.Values `json:"s"`
 	Account string     `json:"a,omitempty"` // the ID of the account that was shown
+	Called  string     `json:"c,omitempty"` // the name of the object, as shown
 	Nonce   string     `json:"o"`
 	Shown   url.Values `json:"f,omitempty"` // fields that the page shows but the user does not fill in
 }
@@ -43,8 +45,10 @@ func (s actState) given() url.Values {
 // stateOf returns the hidden state of the form for an operation on an object.
 func (v *view) stateOf(verb admin.Verb, subject url.Values) (actState, error) {
 	s := verb.Spec()
-	state := actState{UserID: v.visit.User.ID, Name: s.Name, Subject: subject, Nonce: secrets.Token("")}
 	name, n := subject.Get("name"), nounOf(s.Name)
+	state := actState{
+		UserID: v.visit.User.ID, Name: s.Name, Subject: subject, Nonce: secrets.Token(""), Called: v.called(n, subject),
+	}
 	if n.name != people.name || name == "" || slices.Contains(n.begins, s.Name) {
 		return state, nil
 	}
@@ -132,16 +136,13 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 		return
 	}
 	f := pages.ConsoleForm{
-		Lead: manual(verb), Goes: v.goes(s.Name, state.given()), Action: v.url(s.Name, subject), Step: step,
-		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: s.Takes, BackURL: v.back(n, s, subject),
-	}
-	title := s.Summary
-	if len(subject) > 0 {
-		title = actName(s.Name) + ": " + v.called(n, subject)
-		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(verb))
+		Lead: about(wordingOf(s.Name).lead, state.Called), Goes: v.goes(s.Name, state.given()),
+		Action: v.url(s.Name, subject), Step: step, Fields: fields(verb, given, subject), Button: actName(s.Name),
+		Grave: s.Takes, BackURL: v.back(n, s, subject),
 	}
 	v.page(status, n.name, pages.Console{
-		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []pages.ConsolePart{f},
+		Title: titleOf(s.Name, state.Called), Trail: v.trail(n, subject), Problem: problem,
+		Parts: []pages.ConsolePart{f},
 	})
 }
 
@@ -214,7 +215,7 @@ func (v *view) came(verb admin.Verb, state actState, posted url.Values, out refl
 	case errors.As(err, new(*admin.StaleError)):
 		v.keep(verb, state, posted)
 	case err == nil:
-		v.did(verb, out, state.Subject)
+		v.did(verb, out, state)
 	case told && untouched(err) && status != http.StatusForbidden && status != http.StatusNotFound:
 		v.later(status)
 		v.form(status, verb, state, posted, err.Error())
@@ -228,11 +229,11 @@ var errOther = oauth.NewError(oauth.AccessDenied,
 
 // did shows a successful result. It redirects, so that reloading the page does not repeat the
 // operation. If the result contains a secret, which is shown once, it writes the page directly.
-func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
-	s := verb.Spec()
+func (v *view) did(verb admin.Verb, out reflect.Value, state actState) {
+	s, subject := verb.Spec(), state.Subject
 	n := nounOf(s.Name)
 	if !s.Changes() {
-		p := pages.Console{Title: s.Summary, Trail: v.trail(n, subject)}
+		p := pages.Console{Title: titleOf(s.Name, state.Called), Trail: v.trail(n, subject)}
 		if !v.screen(out.Interface(), &p) {
 			p.Parts = v.parts(n, members(out), nil)
 		}
@@ -241,11 +242,11 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	}
 	if s.Secret {
 		v.page(http.StatusOK, n.name, pages.Console{
-			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.once(n, members(out)),
+			Title: titleOf(s.Name, state.Called), Trail: v.trail(n, subject), Parts: v.once(n, members(out)),
 		})
 		return
 	}
-	sealed, err := v.visitors.Seal(v.w, v.r, purposeDone, doneState{doneText(s, subject)})
+	sealed, err := v.visitors.Seal(v.w, v.r, purposeDone, doneState{doneText(s, state.Called)})
 	if err != nil {
 		v.visitors.Fail(v.w, v.r, err)
 		return
@@ -271,13 +272,9 @@ func (v *view) leads(s admin.Spec, out reflect.Value, subject url.Values) string
 	return v.back(n, s, subject)
 }
 
-// doneText returns the text that confirms an operation.
-func doneText(s admin.Spec, subject url.Values) string {
-	text := "Done: " + s.Summary
-	if len(subject) > 0 {
-		text += " (" + subjectText(subject) + ")"
-	}
-	return text + "."
+// doneText returns the text that confirms an operation on the named object.
+func doneText(s admin.Spec, called string) string {
+	return cmp.Or(about(wordingOf(s.Name).done, called), "Done.")
 }
 
 // once returns the fields of an output that contains a secret, with the secrets first.

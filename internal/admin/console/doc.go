@@ -7,6 +7,7 @@
 // list, the operations on one object, and the other lists on its page.
 //
 //	console.go   who is at the browser, and which page they get
+//	wording.go   the console's own words for operations, and wording_fields.go for form fields
 //	noun.go      settings of a noun; nouns.go defines them, in the order of the menu
 //	page.go      a page with the menu, and the parts that all pages share
 //	list.go      lists

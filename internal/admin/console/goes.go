@@ -12,43 +12,43 @@ func (v *view) goes(name string, subject url.Values) []string {
 	who := subject.Get("name")
 	switch name {
 	case "user delete":
-		return v.lines("the account, with its ways in", v.browsers(who), v.grantsOf(admin.Which{User: who}))
+		return lines("the account and its authentication methods", v.browsers(who), v.grantsOf(admin.Which{User: who}))
 	case "user disable", "user passwd":
-		return v.lines(v.browsers(who), v.grantsOf(admin.Which{User: who}))
+		return lines(v.browsers(who), v.grantsOf(admin.Which{User: who}))
 	case "user set-role":
-		return v.lines(v.browsers(who))
+		return lines(v.browsers(who))
 	case "user recover":
-		return v.lines("when the link is used: the password", v.browsers(who), v.grantsOf(admin.Which{User: who}))
+		return lines("when the link is used: the password", v.browsers(who), v.grantsOf(admin.Which{User: who}))
 	case "application revoke", "application block":
-		return v.lines(v.application(subject.Get("id"), false))
+		return lines(v.application(subject.Get("id"), false))
 	case "application pause":
-		return v.lines("until it is resumed: " + v.application(subject.Get("id"), false))
+		return lines("until it is resumed: " + v.application(subject.Get("id"), false))
 	case "application delete":
-		return v.lines(v.application(subject.Get("id"), true))
+		return lines(v.application(subject.Get("id"), true))
 	case "client delete":
-		return v.lines("the client", v.grantsOf(admin.Which{Client: subject.Get("id")}))
+		return lines("the client", v.grantsOf(admin.Which{Client: subject.Get("id")}))
 	case "client rotate-secret":
-		return []string{"the present secret: the client gets no token until it has the new one"}
+		return []string{"the present secret: until it has the new one, the client gets no token"}
 	case "resource remove":
-		return v.lines("the MCP server and its scopes", v.grantsOf(admin.Which{Resource: subject.Get("uri")}))
+		return lines("the MCP server and its scopes", v.grantsOf(admin.Which{Resource: subject.Get("uri")}))
 	case "grant revoke":
-		return v.lines(v.grant(subject.Get("id")))
+		return lines(v.grant(subject.Get("id")))
 	case "grant pause":
-		return v.lines("until it is resumed: " + v.grant(subject.Get("id")))
+		return lines("until it is resumed: " + v.grant(subject.Get("id")))
 	case "proposal accept":
 		return v.goesByProposal(subject.Get("id"))
 	case "keys revoke":
-		return []string{"the key, and every access token that it signed: clients refresh theirs"}
+		return []string{"the key, and every access token that it signed"}
 	case "trust disable":
-		return []string{"what rests on assertions of this issuer, which get no token any more"}
+		return []string{"access that was given for assertions of this issuer"}
 	case "trust remove":
-		return []string{"the entry, and what rests on assertions of its issuer"}
+		return []string{"the issuer, and access that was given for its assertions"}
 	}
 	return nil
 }
 
 // lines returns the texts that are not empty.
-func (v *view) lines(all ...string) (out []string) {
+func lines(all ...string) (out []string) {
 	for _, s := range all {
 		if s != "" {
 			out = append(out, s)
@@ -60,11 +60,8 @@ func (v *view) lines(all ...string) (out []string) {
 // grantsOf counts live grants in words.
 func (v *view) grantsOf(which admin.Which) string {
 	n, err := admin.GrantCounted.Do(v.r.Context(), v.as, which)
-	switch {
-	case err != nil:
+	if err != nil || n.Grants == 0 {
 		return ""
-	case n.Grants == 0:
-		return "no grants"
 	}
 	text := counted(n.Grants, "grant", "grants")
 	if n.More {
@@ -73,7 +70,7 @@ func (v *view) grantsOf(which admin.Which) string {
 	if which.Client == "" {
 		return text + " to " + counted(n.Applications, "application", "applications")
 	}
-	return text + " of " + counted(n.People, "person", "people")
+	return text + " of " + counted(n.People, "user", "users")
 }
 
 // application describes the grants and registrations of an application.
@@ -82,7 +79,7 @@ func (v *view) application(id string, registrations bool) string {
 	if err != nil {
 		return ""
 	}
-	text := counted(a.Grants, "grant", "grants") + " of " + counted(a.People, "person", "people") + " to " +
+	text := counted(a.Grants, "grant", "grants") + " of " + counted(a.People, "user", "users") + " to " +
 		named(a.Name, a.ID)
 	if a.More {
 		text = "at least " + text

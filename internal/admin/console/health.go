@@ -60,7 +60,7 @@ func (v *view) health(h admin.Health, p *pages.Console) {
 			p.Parts = append(p.Parts, shown)
 		}
 	}
-	sinks.title = "Sinks of the audit log"
+	sinks.title = "Log destinations"
 	ofAll(sinks, valueOf(h.Sinks))
 	ofAll(table{title: receivers.title, noun: receivers.name, columns: receivers.columns}, valueOf(h.Receivers))
 }

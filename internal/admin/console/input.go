@@ -14,7 +14,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/fieldtext"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
-	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
 var inPath = regexp.MustCompile(`{([a-z_]+)}`)
@@ -120,40 +119,38 @@ func moment(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-23T15:02:00Z", text)
 }
 
-// choices lists fields with few possible values.
-var choices = map[string][]string{
-	"role":        {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
-	"access":      {"", string(storage.AccessRead), string(storage.AccessWrite), string(storage.AccessAdmin)},
-	"dpop":        {"", "optional", "required"},
-	"auth_method": {"", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"},
+// optionsOf returns the options of a field of an operation, including the filled-in value. It returns
+// nil for a field that takes any text.
+func optionsOf(operation, field, filled string) (options []pages.ConsoleOption) {
+	for _, c := range choicesOf(operation, field) {
+		options = append(options, pages.ConsoleOption{Value: c.value, Text: c.text})
+	}
+	return withFilled(options, filled)
 }
 
-// optionsOf returns the options of a field, including the filled-in value. It returns nil for a
-// field that takes any text.
-func optionsOf(field, filled string) []string {
-	options := choices[field]
-	if field == "event" {
-		options = append([]string{""}, admin.AuditEvents()...)
-	}
-	if options != nil && !slices.Contains(options, filled) { // an event of an earlier or later version
-		options = append(slices.Clip(options), filled)
+// withFilled adds the filled-in value to options that lack it: an event of another version.
+func withFilled(options []pages.ConsoleOption, filled string) []pages.ConsoleOption {
+	known := slices.ContainsFunc(options, func(o pages.ConsoleOption) bool { return o.Value == filled })
+	if len(options) > 0 && filled != "" && !known {
+		options = append(options, pages.ConsoleOption{Value: filled, Text: filled})
 	}
 	return options
 }
 
-// fieldOf returns the form field for an input field, with the previous value.
-func fieldOf(m member, given url.Values) pages.ConsoleField {
+// fieldOf returns the form field for an input field of an operation, with the previous value.
+func fieldOf(operation string, m member, given url.Values) pages.ConsoleField {
+	label := labelOf(operation, m.name)
 	f := pages.ConsoleField{
-		Name: m.name, Label: caption(m.name), Hint: m.hint, Type: "text",
+		Name: m.name, Label: label.name, Hint: label.hint, Type: "text",
 		Value: strings.Join(given[m.name], "\n"), Required: m.given,
 	}
 	kind := m.value.Kind()
 	if kind == reflect.Pointer {
 		kind = m.value.Type().Elem().Kind()
 	}
-	switch options := optionsOf(m.name, f.Value); {
+	switch options := optionsOf(operation, m.name, f.Value); {
 	case rowable(m.value.Type()):
-		f.Type, f.Rows = "rows", rowsOf(m, given)
+		f.Type, f.Rows = "rows", rowsOf(operation, m, given)
 	case options != nil:
 		f.Type, f.Options = "select", options
 	case m.value.Type() == reflect.TypeFor[time.Time]():
@@ -168,8 +165,22 @@ func fieldOf(m member, given url.Values) pages.ConsoleField {
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"
 		if isTable(m.value) || kind != reflect.Slice {
-			f.Hint = strings.TrimPrefix(f.Hint+"; as JSON", "; ")
+			f.Hint = strings.TrimSpace(f.Hint + " As JSON.")
 		}
+	}
+	return f
+}
+
+// filterOf returns the field of a filter, which has no hint.
+func filterOf(m member, given url.Values) pages.ConsoleField {
+	f := fieldOf("filter", m, given)
+	f.Hint = ""
+	if m.name == "event" {
+		f.Type, f.Options = "select", []pages.ConsoleOption{{Text: "Any event"}}
+		for _, event := range admin.AuditEvents() {
+			f.Options = append(f.Options, pages.ConsoleOption{Value: event, Text: event})
+		}
+		f.Options = withFilled(f.Options, f.Value)
 	}
 	return f
 }
@@ -178,7 +189,7 @@ func fieldOf(m member, given url.Values) pages.ConsoleField {
 func fields(verb admin.Verb, given url.Values, subject url.Values) (out []pages.ConsoleField) {
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if !subject.Has(m.name) {
-			out = append(out, fieldOf(m, given))
+			out = append(out, fieldOf(verb.Spec().Name, m, given))
 		}
 	}
 	return out

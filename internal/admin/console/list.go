@@ -28,8 +28,7 @@ func (v *view) list(verb admin.Verb) {
 	n := nounOf(s.Name)
 	p := pages.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
 	if s.Name != n.begin() {
-		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(verb),
-			v.trail(n, subjectOf(verb, query))
+		p.Title, p.Lead, p.Trail = wordingOf(s.Name).title, wordingOf(s.Name).lead, v.trail(n, subjectOf(verb, query))
 		p.Acts = nil
 	}
 	search := v.search(verb, query)
@@ -48,9 +47,9 @@ func (v *view) list(verb admin.Verb) {
 		return
 	}
 	if searched(search) && len(list.Rows) == 0 {
-		list.Empty = pages.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
+		list.Empty = pages.ConsoleHint{Text: "Nothing matches. Search for less, or for something else."}
 		if list.next != "" {
-			list.Empty.Text = "Nothing fits among those that were looked at. There are others, on the next page."
+			list.Empty.Text = "Nothing matches so far. The next page looks further."
 		}
 		list.Empty.Link = v.openNamed(n, s.Name, query)
 	}
@@ -273,7 +272,7 @@ func (v *view) search(verb admin.Verb, query url.Values) *pages.ConsoleForm {
 	f := pages.ConsoleForm{Action: v.url(verb.Spec().Name, nil), Button: "Search", Search: true}
 	for _, m := range members(reflect.New(verb.Input()).Elem()) {
 		if m.name != "after" && m.name != "limit" {
-			f.Fields = append(f.Fields, fieldOf(m, query))
+			f.Fields = append(f.Fields, filterOf(m, query))
 		}
 	}
 	if len(f.Fields) == 0 {

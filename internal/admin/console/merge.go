@@ -91,14 +91,13 @@ func (v *view) confirmMerge(status int, verb admin.Verb, state actState, problem
 		return
 	}
 	v.page(status, n.name, pages.Console{
-		Title: actName(name) + ": " + named(a.Name, a.ID), Trail: v.trail(n, state.Subject), Problem: problem,
+		Title: titleOf(name, named(a.Name, a.ID)), Trail: v.trail(n, state.Subject), Problem: problem,
 		Parts: []pages.ConsolePart{
 			v.table(table{title: "The two", noun: n.name, columns: append([]string{"id"}, n.columns...)},
 				valueOf([]admin.Application{a.Application, into.Application}), nil),
 			pages.ConsoleForm{
 				Lead: "This makes one application of " + counts(a.Application) + ", and " + counts(into.Application) +
-					". Both then count as " + named(into.Name, into.ID) + ". A person who has paused one of them has then paused " +
-					"both.",
+					". Both then count as " + named(into.Name, into.ID) + ". A user who has paused one of them has then paused both.",
 				Action: v.url(name, state.Subject), Step: step, Button: actName(name), Grave: verb.Spec().Takes,
 				BackURL: v.back(n, verb.Spec(), state.Subject),
 			},
@@ -120,5 +119,5 @@ func counts(a admin.Application) string {
 		more = "at least "
 	}
 	return text + " with " + more + counted(a.Grants, "grant", "grants") + " of " +
-		counted(a.People, "person", "people") + " and " + counted(a.Registrations, "registration", "registrations")
+		counted(a.People, "user", "users") + " and " + counted(a.Registrations, "registration", "registrations")
 }

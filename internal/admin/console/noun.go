@@ -14,6 +14,7 @@ type noun struct {
 	title string
 	menu  string // the group of the menu
 	lead  string
+	texts map[string]wording // of its operations
 	// start is the operation of its first page; "" for its list.
 	start string
 	// columns lists the columns by field name; nil for the first fields.
@@ -94,31 +95,6 @@ func nounOf(name string) noun {
 		}
 	}
 	return noun{name: first, title: caption(first)}
-}
-
-// actNames are button labels for operations whose own name would be unclear.
-var actNames = map[string]string{
-	"client policy":       "Which are accepted",
-	"user passwd":         "Set password",
-	"user set-mail":       "Set mail address",
-	"user set-role":       "Set role",
-	"user links":          "One-time links",
-	"user links withdraw": "Withdraw links",
-	"user ways remove":    "Remove",
-	"user sessions end":   "Sign out",
-	"audit prove":         "Prove it",
-	"mail test":           "Send test letter",
-	"grant revoke-many":   "Revoke many",
-	"grant finish":        "Finish a revocation",
-}
-
-// actName returns the button label of an operation.
-func actName(name string) string {
-	if s, ok := actNames[name]; ok {
-		return s
-	}
-	_, verbs, _ := strings.Cut(name, " ")
-	return caption(verbs)
 }
 
 // fits reports for each operation whether it would change an object in its current state.

@@ -10,7 +10,6 @@ const (
 	menuAccess     = "Access"
 	menuMonitoring = "Monitoring"
 	menuServers    = "Servers"
-	menuMore       = "More"
 )
 
 // nouns is in the order of the menu.
@@ -22,24 +21,26 @@ var nouns = []noun{
 var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
 
 var grants = noun{
+	texts:   grantTexts,
 	name:    "grant",
 	title:   "Grants",
 	menu:    menuAccess,
-	lead:    "What a person, or the operator for a machine, has allowed one client for one MCP server.",
+	lead:    "The access that users, or an administrator for a machine, gave each client to an MCP server.",
 	columns: grantColumns,
 	hide:    []string{"user", "upstream"},
 	badges:  map[string]string{},
 	rows:    []string{"grant pause", "grant resume", "grant revoke"},
 	empty: pages.ConsoleHint{
-		Text: "There is none. A grant comes to be when a person approves an application, so connect one to an MCP server.",
+		Text: "No grants yet. Connect an application to an MCP server: approving it creates a grant.",
 	},
 }
 
 var clients = noun{
+	texts:   clientTexts,
 	name:    "client",
 	title:   "Clients",
 	menu:    menuAccess,
-	lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
+	lead:    "Programs that ask for access: those that registered themselves, and those that you added.",
 	columns: []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
 	hide:    []string{"name"},
 	shapes: map[string]shape{
@@ -47,21 +48,20 @@ var clients = noun{
 		"trust": stateBadge(map[string]string{"allow": "good", "ask": "warn", "deny": "bad"}),
 	},
 	unlisted: "id",
-	lists:    map[string]table{"client policy": {title: "Which clients are accepted"}},
+	lists:    map[string]table{"client policy": {}},
 	tables: map[string]table{
 		"hosts": {
-			title:   "What is thought of metadata documents, by where they are: the first that fits counts",
+			title:   "Hosts of metadata documents: the first match decides",
 			noun:    "client",
 			columns: []string{"pattern", "trust", "key"},
 		},
 		"documents_redirects": {
-			title: "Redirect URIs beside those of a document", columns: []string{"client_id", "redirect_uris"},
+			title: "Extra redirect URIs for metadata documents", columns: []string{"client_id", "redirect_uris"},
 		},
 	},
 	rows: []string{"client delete"},
 	empty: pages.ConsoleHint{
-		Text: "There is none yet. Applications of people register themselves when they connect to an MCP server; " +
-			"a machine gets its client from you.",
+		Text:    "No clients yet. Applications register themselves when they connect to an MCP server. For a machine, add one.",
 		Command: "mcp-authd client add --grant client_credentials",
 	},
 	related: []related{
@@ -71,7 +71,7 @@ var clients = noun{
 				noun:    "grant",
 				columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
 				rows:    []string{"grant pause", "grant resume", "grant revoke"},
-				empty:   pages.ConsoleHint{Text: "Nobody has allowed it anything yet."},
+				empty:   pages.ConsoleHint{Text: "No grants yet."},
 			},
 			list: "grant list", field: "id", filter: "client",
 		},
@@ -86,10 +86,11 @@ var clients = noun{
 }
 
 var proposals = noun{
+	texts:   proposalTexts,
 	name:    "proposal",
 	title:   "Proposals",
 	menu:    menuAccess,
-	lead:    "Operations that wait for a second administrator, and those that were accepted or declined in the last 24 hours.",
+	lead:    "Changes that wait for a second administrator, and those decided in the last 24 hours.",
 	heading: "operation",
 	columns: []string{"operation", "about", "input", "by", "state", "created_at", "expires_at"},
 	hide:    []string{"operation"},
@@ -100,54 +101,55 @@ var proposals = noun{
 	},
 	rows: []string{"proposal accept", "proposal decline"},
 	empty: pages.ConsoleHint{
-		Text: "There is none. What console.two_administrators names is kept here until a second administrator accepts it.",
+		Text: "No proposals. Changes listed in console.two_administrators wait here for a second administrator.",
 	},
 }
 
 var attempts = noun{
-	name:  "attempt",
-	title: "Attempts",
-	menu:  menuMonitoring,
-	lead: "What clients did to get tokens, from reading the metadata to the tokens, or to where it ended. " +
-		"A person who was refused has been shown a reference.",
+	texts:   attemptTexts,
+	name:    "attempt",
+	title:   "Attempts",
+	menu:    menuMonitoring,
+	lead:    "Each time a client tried to connect, and where it stopped. The error page shows the user the reference.",
 	columns: []string{"reference", "started_at", "client_name", "person", "step", "verdict"},
 	shapes:  map[string]shape{"client_name": attemptClient, "verdict": attemptVerdict},
 	live:    true,
 	empty: pages.ConsoleHint{
-		Text:    "Nothing has asked for access in the days that are kept (attempts.keep). Try it as a client would:",
+		Text:    "No attempts in the days that are kept (attempts.keep). Try one:",
 		Command: "mcp-authd login MCP_URL",
 	},
 }
 
 var audits = noun{
+	texts: auditTexts,
 	name:  "audit",
-	title: "Audit",
+	title: "Audit log",
 	menu:  menuMonitoring,
-	lead: "What was done and who allowed it: sign-ins, consents, tokens, calls of tools, administration. Each entry " +
-		"can be proved with the key of the log alone; one that is not proven says why.",
+	lead: "Who did what: sign-ins, approvals, tokens, tool calls and administration. Each entry can be proved with the " +
+		"public key of the log.",
 	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome", "unproven"},
 	shapes:  map[string]shape{"person": auditPerson, "client_id": auditClient, "outcome": outcomeBadge},
 	live:    true,
 	empty: pages.ConsoleHint{
-		Text:    "There is no entry. With audit.enabled, sign-ins and all that follows them are here.",
+		Text:    "No entries. With audit.enabled, sign-ins and everything after them are recorded here.",
 		Command: "mcp-authd audit list",
 	},
 	lists: map[string]table{
 		"audit sinks": {
-			title: "Sinks", columns: []string{"id", "kind", "format", "waiting", "oldest", "lost", "failed"},
+			columns: []string{"id", "kind", "format", "waiting", "oldest", "lost", "failed"},
 			empty: pages.ConsoleHint{
-				Text: "The log goes nowhere else. A sink of the configuration (audit.sinks) takes entries to a file, to " +
-					"syslog, to a webhook or to a collector.",
+				Text: "No log destinations. Configure them in audit.sinks: a file, syslog, a webhook or a collector.",
 			},
 		},
 	},
 }
 
 var health = noun{
+	texts:    healthTexts,
 	name:     "health",
 	title:    "Health",
 	menu:     menuMonitoring,
-	lead:     "The database, the clock, replicas, keys, the audit log, and what waits to be delivered.",
+	lead:     "The database, the clock, replicas, keys, the audit log and the delivery queues.",
 	start:    "health show",
 	also:     []string{"mail test"},
 	captions: map[string]string{"started_at": "Running since"},
@@ -160,21 +162,23 @@ var health = noun{
 }
 
 // letters are sent from the health page, and are not in the menu.
-var letters = noun{name: "mail", title: "Health", start: "health show"}
+var letters = noun{texts: mailTexts, name: "mail", title: "Health", start: "health show"}
 
 var tokens = noun{
+	texts: tokenTexts,
 	name:  "token",
-	title: "Token",
+	title: "Check a token",
 	menu:  menuMonitoring,
-	lead:  "What an access token says, and why it is refused.",
+	lead:  "Shows what an access token contains, and why it is refused.",
 	start: "token inspect",
 }
 
 var servers = noun{
+	texts:   serverTexts,
 	name:    "resource",
 	title:   "MCP servers",
 	menu:    menuServers,
-	lead:    "What clients can get tokens for, and the scopes that people are asked to allow.",
+	lead:    "The servers that clients can get tokens for, and the scopes that users approve.",
 	columns: []string{"name", "uri", "scopes", "upstream", "from", "dpop"},
 	hide:    []string{"name", "config", "tool_rules"},
 	shapes:  map[string]shape{"scopes": scopeNames},
@@ -182,12 +186,11 @@ var servers = noun{
 	backs:   map[string]string{"resource accept": "resource tools"},
 	lists: map[string]table{
 		"resource tools": {
-			title: "Tools", one: "resource tool", rows: []string{"resource accept"},
+			one: "resource tool", rows: []string{"resource accept"},
 			columns: []string{"name", "state", "held", "accepted_at", "accepted_by", "offered_at"},
 			shapes:  map[string]shape{"state": stateBadge(toolTones), "held": heldBack},
 			empty: pages.ConsoleHint{
-				Text: "The gateway has seen no tool of this MCP server: no client has listed its tools yet, or it is not " +
-					"behind the gateway.",
+				Text: "No tools seen. No client has listed the tools yet, or the MCP server is not behind the gateway.",
 			},
 		},
 	},
@@ -196,9 +199,9 @@ var servers = noun{
 			title:   "Scopes",
 			columns: []string{"name", "description", "default", "required", "dangerous", "access"},
 		},
-		"rules": {title: "Who may have what", columns: ruleColumns},
+		"rules": {title: "Access rules", columns: ruleColumns},
 		"tools": {
-			title: "What its tools need", columns: []string{"name", "scopes", "denied", "direct", "clearance"},
+			title: "Rules for tools", columns: []string{"name", "scopes", "denied", "direct", "clearance"},
 		},
 	},
 	related: []related{
@@ -216,64 +219,68 @@ var servers = noun{
 		},
 	},
 	empty: pages.ConsoleHint{
-		Text:    "There is none, so no client gets a token. Add the URL of an MCP server.",
+		Text:    "No MCP servers yet, so no client can get a token. Add one by its URL.",
 		Command: "mcp-authd resource add URL",
 	},
 }
 
 var providers = noun{
+	texts: providerTexts,
 	name:  "provider",
-	title: "Providers",
+	title: "Identity providers",
 	menu:  menuServers,
-	lead:  "Where people sign in with an account that they have elsewhere.",
+	lead:  "Where users sign in with an account that they already have.",
 	columns: []string{
 		"name", "id", "type", "issuer", "domains", "redirect_uri", "metadata_read_at", "keys_read_at", "failed",
 		"unanswered", "resting",
 	},
 	badges: map[string]string{"unanswered": "warn", "resting": "warn"},
 	empty: pages.ConsoleHint{
-		Text: "There is none: people sign in with what they have here. A provider is made in the configuration (thirdparty).",
+		Text: "No identity providers: users sign in with a password or passkey. Configure providers in thirdparty.",
 	},
 }
 
 var receivers = noun{
+	texts:   receiverTexts,
 	name:    "events",
 	title:   "Event receivers",
 	menu:    menuServers,
-	lead:    "Who is told of security events (events.receivers), and what waits for each.",
+	lead:    "Systems that are told about security events (events.receivers), and the queue of each.",
 	columns: []string{"id", "waiting", "oldest", "tries", "failed", "configured"},
 	rows:    []string{"events test"},
 	empty: pages.ConsoleHint{
-		Text: "There is none. A receiver of the configuration (events.receivers) is told when sessions and credentials end.",
+		Text: "No receivers. Those configured in events.receivers are told when sessions and credentials end.",
 	},
 }
 
 var trusts = noun{
+	texts:   trustTexts,
 	name:    "trust",
-	title:   "Trust",
+	title:   "Trusted issuers",
 	menu:    menuServers,
-	lead:    "The issuers whose assertions are believed, in the order in which they are tried.",
+	lead:    "Issuers whose assertions are accepted, in the order in which they are tried.",
 	columns: []string{"id", "kind", "issuer", "from", "disabled_at", "problem"},
 	rows:    []string{"trust disable", "trust enable"},
 	tables: map[string]table{"links": {
-		title: "Its people", columns: []string{"subject", "kind", "user_name", "by", "created_at"},
+		title: "Linked users", columns: []string{"subject", "kind", "user_name", "by", "created_at"},
 	}},
 	empty: pages.ConsoleHint{
-		Text: "No other issuer is believed here. An entry lets the people of an organization, or workloads of a platform, " +
-			"get tokens by an assertion of theirs.",
+		Text:    "No trusted issuers. One lets users of an organization, or programs of a platform, get tokens with an assertion.",
 		Command: "mcp-authd trust add --help",
 	},
 }
 
 var signingKeys = noun{
+	texts: keyTexts,
 	name:  "keys",
-	title: "Keys",
+	title: "Signing keys",
 	menu:  menuServers,
-	lead: "The keys by which this server signs: a next key signs nothing yet, the active one signs, a retired one is " +
-		"there for the tokens that it signed.",
+	lead: "The active key signs tokens. The next key is published ahead of its use, and a retired one stays until the " +
+		"tokens that it signed expire.",
 	columns: []string{
 		"kid", "alg", "state", "created_at", "activates_at", "activated_at", "retired_at", "expires_at",
 	},
 	shapes: map[string]shape{"state": stateBadge(map[string]string{"active": "good", "next": "", "retired": ""})},
 	rows:   []string{"keys revoke"},
+	empty:  pages.ConsoleHint{Text: "No signing keys. A running server creates one."},
 }

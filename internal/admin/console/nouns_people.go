@@ -5,10 +5,11 @@ import (
 )
 
 var people = noun{
+	texts:   userTexts,
 	name:    "user",
-	title:   "People",
+	title:   "Users",
 	menu:    menuAccess,
-	lead:    "Who can sign in here, and what they have allowed applications.",
+	lead:    "Accounts that can sign in here.",
 	columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
 	hide:    []string{"name", "admin", "more_grants"},
 	badges:  map[string]string{"disabled": "bad"},
@@ -16,25 +17,26 @@ var people = noun{
 	early:   []string{"user links withdraw"},
 	rows:    []string{"user recover", "user enable", "user disable"},
 	empty: pages.ConsoleHint{
-		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
+		Text: "No users yet. Invite one, or add an account.", Command: "mcp-authd user invite NAME",
 	},
 	tables: map[string]table{
-		"provider_groups": {title: "Groups by providers", columns: []string{"group", "provider", "provider_group"}},
+		"provider_groups": {
+			title: "Groups through identity providers", columns: []string{"group", "provider", "provider_group"},
+		},
 		"grants": {
-			title:   "What the person allowed",
+			title:   "Connected applications",
 			noun:    "grant",
 			columns: []string{"client_name", "resource", "scope", "created_at", "paused_at"},
 			rows:    []string{"grant pause", "grant resume", "grant revoke"},
-			empty:   pages.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
+			empty:   pages.ConsoleHint{Text: "No applications. One appears here when the user approves it."},
 		},
 	},
 	lists: map[string]table{
 		"user links": {
-			title:   "One-time links",
 			columns: []string{"name", "kind", "role", "groups", "mail", "not_before", "expires_at", "created_at"},
 			rows:    []string{"user links withdraw"},
 			empty: pages.ConsoleHint{
-				Text:    "No link can still be used. A link invites a person, or lets one back in.",
+				Text:    "No open links. Invite a user, or help one back in with a recovery link.",
 				Command: "mcp-authd user invite NAME",
 			},
 		},
@@ -42,12 +44,12 @@ var people = noun{
 	related: []related{
 		{
 			table: table{
-				title:   "Ways in",
+				title:   "Authentication methods",
 				columns: []string{"kind", "name", "works", "left", "last_used_at", "created_at"},
 				rows:    []string{"user ways remove"},
 				as:      map[string]string{"way": "id"},
 				empty: pages.ConsoleHint{
-					Text:    "Nothing lets this person in. Give them a link by which they choose a password or make a passkey.",
+					Text:    "This user cannot sign in. Give them a recovery link: with it they choose a password or a passkey.",
 					Command: "mcp-authd user recover NAME",
 				},
 			},
@@ -55,24 +57,24 @@ var people = noun{
 		},
 		{
 			table: table{
-				title:   "Accounts at providers",
+				title:   "Accounts at identity providers",
 				columns: []string{"connector", "label", "subject", "by", "last_used_at", "created_at"},
 			},
 			list: "user identities", field: "name", filter: "name",
 		},
 		{
 			table: table{
-				title:   "Browsers in which the person is signed in",
+				title:   "Signed-in browsers",
 				columns: []string{"browser", "network", "methods", "seen_at", "proved_at", "expires_at"},
 				rows:    []string{"user sessions end"},
 				as:      map[string]string{"session": "id"},
-				empty:   pages.ConsoleHint{Text: "None."},
+				empty:   pages.ConsoleHint{Text: "Not signed in anywhere."},
 			},
 			list: "user sessions", field: "name", filter: "name",
 		},
 		{
 			table: table{
-				title:   "One-time links that can still be used",
+				title:   "Open links",
 				columns: []string{"kind", "not_before", "expires_at", "created_at"},
 				acts:    []string{"user links withdraw"},
 			},
@@ -89,42 +91,47 @@ var people = noun{
 }
 
 var groups = noun{
+	texts:   groupTexts,
 	name:    "group",
 	title:   "Groups",
 	menu:    menuAccess,
-	lead:    "Groups of people, which rules give scopes of MCP servers.",
+	lead:    "Groups of users. Access rules apply to them.",
 	columns: []string{"group", "description", "members", "created_at"},
 	rows:    []string{"group delete"},
 	tables: map[string]table{
-		"users":           {title: "Members", columns: []string{"user_name", "added_at"}},
-		"provider_groups": {title: "Members by groups of providers", columns: []string{"provider", "provider_group"}},
-		"rules":           {title: "What they may have", columns: ruleColumns},
+		"users": {title: "Members", columns: []string{"user_name", "added_at"}},
+		"provider_groups": {
+			title: "Members through identity providers", columns: []string{"provider", "provider_group"},
+		},
+		"rules": {title: "Access rules", columns: ruleColumns},
 	},
 	empty: pages.ConsoleHint{
-		Text: "There is no group yet. Put people into one, and set a rule for it.", Command: "mcp-authd group add NAME USER",
+		Text: "No groups yet. Add members to a new one, and set an access rule for it.", Command: "mcp-authd group add NAME USER",
 	},
 }
 
 var ruleColumns = []string{"resource", "user", "group", "everyone", "scopes", "all", "approve", "set_at"}
 
 var rules = noun{
+	texts:   ruleTexts,
 	name:    "rule",
 	title:   "Access rules",
 	menu:    menuAccess,
-	lead:    "Which people and groups may have which scopes, and must approve which calls. MCP servers without a rule are open to everyone.",
+	lead:    "Who may use which MCP servers. An MCP server without a rule is open to everyone.",
 	columns: ruleColumns,
 	empty: pages.ConsoleHint{
-		Text:    "There is no rule, so every person may have every scope of every MCP server.",
+		Text:    "No access rules, so every user may use every MCP server.",
 		Command: "mcp-authd rule set --user NAME --resource URL --scopes SCOPE",
 	},
 }
 
 var applications = noun{
+	texts: applicationTexts,
 	name:  "application",
 	title: "Applications",
 	menu:  menuAccess,
-	lead: "The programs that people have connected, each with all of its registrations. An unverified name is what the " +
-		"program calls itself: two programs of one name are told apart by where they send people back to.",
+	lead: "Programs that users have connected, each with all of its registrations. An unverified name is the program's own " +
+		"claim: compare where it sends users back to.",
 	columns: []string{"name", "verified", "places", "people", "grants", "registrations", "last_used_at", "state"},
 	hide:    []string{"name", "merged"},
 	shapes: map[string]shape{
@@ -140,7 +147,7 @@ var applications = noun{
 	},
 	rows: []string{"application merge", "application pause", "application revoke", "application block"},
 	empty: pages.ConsoleHint{
-		Text: "There is none yet. An application is here when a person has approved it.",
+		Text: "No applications yet. One appears here when a user approves it.",
 	},
 	related: []related{
 		{

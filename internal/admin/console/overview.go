@@ -16,14 +16,13 @@ import (
 func (v *view) overview() {
 	p := pages.Console{
 		Title: "Overview", Overview: true, Live: true,
-		Lead: "This authorization server, as your role sees it.",
 	}
 	failed := v.lastDay()
 	p.Parts = append(p.Parts, v.attention(failed), pages.ConsoleTiles{Tiles: v.tiles(failed)})
 	if failed != nil && len(failed.Rows) > 0 {
 		last := *failed
-		last.Rows, last.Title = last.Rows[:min(len(last.Rows), few)], "What failed last"
-		last.NextURL, last.NextName = v.failedURL(), "All that failed in the last day"
+		last.Rows, last.Title = last.Rows[:min(len(last.Rows), few)], "Latest failures"
+		last.NextURL, last.NextName = v.failedURL(), "All failures of the last day"
 		p.Parts = append(p.Parts, last)
 	}
 	v.page(http.StatusOK, "", p)
@@ -59,7 +58,7 @@ func (v *view) lastDay() *pages.ConsoleTable {
 
 // attention returns the findings that an administrator should look at first.
 func (v *view) attention(failed *pages.ConsoleTable) pages.ConsoleFindings {
-	f := pages.ConsoleFindings{Title: "What needs attention", None: "Nothing: no check that this page makes has failed."}
+	f := pages.ConsoleFindings{Title: "Needs attention", None: "Nothing. All checks passed."}
 	if v.may("health show") {
 		h, err := admin.HealthShow.Do(v.r.Context(), v.as, admin.None{})
 		for _, found := range h.Findings {
@@ -93,7 +92,7 @@ func (v *view) attention(failed *pages.ConsoleTable) pages.ConsoleFindings {
 		f.Findings = append(f.Findings, pages.ConsoleFinding{
 			Tone: "warn", Mark: "attempts", URL: v.failedURL(),
 			Name: counted(len(failed.Rows), "attempt", "attempts") + " failed in the last day",
-			Next: "Each has a verdict that says who can do something about it.",
+			Next: "Each one says who can fix it.",
 		})
 	}
 	slices.SortStableFunc(f.Findings, func(a, b pages.ConsoleFinding) int {
@@ -125,7 +124,7 @@ func (v *view) tiles(failed *pages.ConsoleTable) (tiles []pages.ConsoleTile) {
 				disabled++
 			}
 		}
-		add("person", "people", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
+		add("user", "users", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
 	}
 	if v.may("client list") {
 		found, err := admin.ClientList.Do(ctx, v.as, counting)

@@ -47,7 +47,7 @@ func (v *view) stop(status int, title, text string) {
 
 // menu returns the pages that the role may see.
 func (v *view) menu(current string) (menu []pages.ConsoleGroup) {
-	for _, n := range v.nouns() {
+	for _, n := range nouns {
 		if n.menu == "" || !v.may(n.begin()) {
 			continue
 		}
@@ -60,21 +60,6 @@ func (v *view) menu(current string) (menu []pages.ConsoleGroup) {
 		})
 	}
 	return menu
-}
-
-// nouns returns all nouns: those of the table, then others that have a list.
-func (v *view) nouns() []noun {
-	out := slices.Clone(nouns)
-	for _, verb := range admin.All() {
-		s := verb.Spec()
-		known := slices.ContainsFunc(out, func(n noun) bool { return n.name == s.Noun() })
-		if !known && s.Name == s.Noun()+" list" {
-			n := nounOf(s.Name)
-			n.menu, n.lead = menuMore, manual(verb)
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // may reports whether an operation exists and the role permits it.
@@ -168,16 +153,6 @@ func (v *view) trail(n noun, subject url.Values) (trail []pages.ConsoleLink) {
 		}
 	}
 	return trail
-}
-
-// manual returns the details of an operation. For a list it omits the first sentence, which says
-// only that it lists.
-func manual(verb admin.Verb) string {
-	text := strings.Join(strings.Fields(verb.Spec().Details), " ")
-	if listed(verb) {
-		_, text, _ = strings.Cut(text, ". ")
-	}
-	return text
 }
 
 // called returns the object of an operation by name: a client by its own name.

@@ -100,33 +100,18 @@ func giveRows(v reflect.Value, list string, given url.Values) {
 	}
 }
 
-// rowLabels are labels for row fields whose checkbox needs an explanation.
-var rowLabels = map[string]string{
-	"default":    "Asked for at the first sign-in",
-	"every_call": "Needed by every call",
-	"required":   "People cannot leave it out",
-	"dangerous":  "Granted only to a person who picks it",
-	"deny":       "Nobody may call it",
-	"direct":     "Not for a helper of the application",
-	"implies":    "Includes these scopes",
-	"max_age":    "Signed in at most this long ago, such as 5m",
-}
-
 // rowsOf returns the rows of a form, with spare ones.
-func rowsOf(m member, given url.Values) (rows []pages.ConsoleRow) {
+func rowsOf(operation string, m member, given url.Values) (rows []pages.ConsoleRow) {
 	filled := rowsIn(m.name, given)
 	for i := range min(filled+spareRows, maxRows) {
 		row := pages.ConsoleRow{Name: fmt.Sprintf("%s %d", strings.TrimSuffix(caption(m.name), "s"), i+1)}
 		for j, f := range members(reflect.New(m.value.Type().Elem()).Elem()) {
-			name, label := rowName(m.name, i, f.name), caption(f.name)
+			name, inRow := rowName(m.name, i, f.name), m.name+"."+f.name
 			field := pages.ConsoleField{
-				Name: name, Label: label, Type: "text", Value: strings.Join(given[name], " "),
+				Name: name, Label: labelOf(operation, inRow).name, Type: "text", Value: strings.Join(given[name], " "),
 				Required: j == 0 && i < filled,
 			}
-			if l := rowLabels[f.name]; l != "" {
-				field.Label = l
-			}
-			switch options := optionsOf(f.name, field.Value); {
+			switch options := optionsOf(operation, inRow, field.Value); {
 			case options != nil:
 				field.Type, field.Options = "select", options
 			case f.value.Kind() == reflect.Bool:

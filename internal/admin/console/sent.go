@@ -135,11 +135,11 @@ func (v *view) outcome(verb admin.Verb, out reflect.Value, state actState, err e
 	proposed := (*admin.ProposedError)(nil)
 	switch {
 	case errors.As(err, &proposed):
-		return outcome{Text: s.Summary + " was proposed.", Proposal: proposed.Proposal.ID}
+		return outcome{Text: "It was proposed.", Proposal: proposed.Proposal.ID}
 	case err != nil:
 		return outcome{To: v.back(nounOf(s.Name), s, state.Subject)}
 	}
-	o := outcome{Text: doneText(s, state.Subject), To: v.leads(s, out, state.Subject)}
+	o := outcome{Text: doneText(s, state.Called), To: v.leads(s, out, state.Subject)}
 	if s.Secret {
 		for _, part := range v.once(nounOf(s.Name), members(out)) {
 			secret, _ := part.(pages.ConsoleSecret)

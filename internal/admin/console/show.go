@@ -15,12 +15,12 @@ import (
 func (v *view) show(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := pages.Console{Title: s.Summary, Lead: manual(verb)}
+	p := pages.Console{Title: wordingOf(s.Name).title, Lead: wordingOf(s.Name).lead}
 	subject := subjectOf(verb, query)
 	if s.Name == n.begin() {
 		p.Title, p.Lead = n.title, n.lead
 	} else {
-		p.Title, p.Trail = cmp.Or(n.lists[s.Name].title, p.Title), v.trail(n, nil)
+		p.Trail = v.trail(n, nil)
 	}
 	if missing(verb, query) { // the user must name an object
 		p.Parts = append(p.Parts, v.question(verb, query))

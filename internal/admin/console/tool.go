@@ -60,7 +60,7 @@ func (v *view) acceptance(status int, verb admin.Verb, state actState, problem s
 		return
 	}
 	p := pages.Console{
-		Title: actName(verb.Spec().Name) + ": " + d.Name, Badges: toolBadges(d.WatchedTool), Problem: problem,
+		Title: titleOf(verb.Spec().Name, d.Name), Badges: toolBadges(d.WatchedTool), Problem: problem,
 		Trail: v.trailOfTools(n, subject), Parts: []pages.ConsolePart{definition(d)},
 	}
 	if d.Offered == "" {
