@@ -256,7 +256,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 	b.WithoutScript()
 	b.visit(c.Issuer + "/admin/user/show?name=bob")
 	b.click(".acts a[href*='/disable']")
-	b.Until("document.querySelector('.goes') !== null || !document.querySelector('main form')")
+	b.Until("location.pathname.endsWith('/user/disable') && !!document.querySelector('main form')")
 	b.click("main form button")
 	b.Until("document.querySelector('[role=status]')?.innerText.includes('bob')")
 	b.Until("[...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")

@@ -33,7 +33,8 @@ var userTexts = map[string]wording{
 	},
 	"user passwd": {
 		act: "Set password", title: "Set a password for %s",
-		lead: "Replaces the password of %s, signs them out everywhere and disconnects all applications.",
+		lead: "Replaces the password of %s and signs them out everywhere. Also disconnects all applications, " +
+			"unless you keep their access.",
 		done: "The password of %s was changed.",
 	},
 	"user set-mail": {
@@ -86,7 +87,7 @@ var groupTexts = map[string]wording{
 	},
 	"group remove": {
 		act: "Remove members", title: "Remove members from %s",
-		lead: "They lose the access that rules give this group.", done: "The group %s was changed.",
+		lead: "They lose the access that only rules for this group give them.", done: "The group %s was changed.",
 	},
 	"group delete": {
 		act: "Delete", title: "Delete the group %s", lead: "Deletes the group. Its members keep their accounts.",
@@ -99,8 +100,8 @@ var groupTexts = map[string]wording{
 var ruleTexts = map[string]wording{
 	"rule set": {
 		act: "Set a rule", title: "Set an access rule",
-		lead: "Says who may use an MCP server, and with which scopes. Scopes outside the rule end at once. Once an " +
-			"MCP server has a rule, everyone without one has no access.",
+		lead: "Says which scopes of an MCP server a user, a group or everyone may have. Connected applications " +
+			"follow it at their next refresh. After the first rule for a group, users without a rule have no access.",
 		done: "The access rule was set.",
 	},
 	"rule remove": {
@@ -132,11 +133,13 @@ var applicationTexts = map[string]wording{
 		lead: "Disconnects %s from every user. They can approve it again.", done: "%s no longer has access.",
 	},
 	"application pause": {
-		act: "Pause", title: "Pause %s", lead: "%s gets no access for any user until you resume it.",
+		act: "Pause", title: "Pause %s",
+		lead: "Until it is resumed, %s gets no tokens, and its present tokens do not work. Its grants stay.",
 		done: "%s is paused.",
 	},
 	"application resume": {
-		act: "Resume", title: "Resume %s", lead: "%s works again for the users who had approved it.",
+		act: "Resume", title: "Resume %s",
+		lead: "%s works again with the grants that it has, except where a user has paused it.",
 		done: "%s is resumed.",
 	},
 	"application merge": {

@@ -52,7 +52,8 @@ var serverTexts = map[string]wording{
 	},
 	"resource set": {
 		act: "Change", title: "Change %s",
-		lead: "The scopes and tool rules below replace the present ones. Grants keep the scopes that still exist.",
+		lead: "The lists below replace the present ones. Scopes that you remove stop working in existing grants. " +
+			"Removing another URL revokes every grant for it.",
 		done: "The MCP server was changed.",
 	},
 	"resource remove": {
