@@ -108,6 +108,11 @@ func consoleSamples() []sample {
 		page("console-overview", func(v *Console) {
 			v.Title, v.Overview, v.Live, v.HereURL = "Overview", true, true, "/admin"
 			v.Parts = []ConsolePart{
+				ConsoleFirst{Title: "First steps", Steps: []ConsoleTodo{
+					{Name: "Add an MCP server", Text: "Clients need one.", URL: "/admin/resource/add", Done: true},
+					{Name: "Invite a user", Text: "Send a link.", URL: "/admin/user/invite"},
+					{Name: "Connect a client", Text: "Try it here:", Command: "mcp-authd login MCP_URL"},
+				}},
 				ConsoleFindings{Title: "What needs attention", Findings: []ConsoleFinding{
 					{Tone: "bad", Mark: "failure", Name: "issuer", Text: "It is another one.", Next: "Set issuer."},
 					{Tone: "warn", Mark: "attempts", Name: "3 attempts failed", URL: "/admin/attempt/list"},

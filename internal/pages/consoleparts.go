@@ -129,6 +129,18 @@ type ConsoleFindings struct {
 	None     string // text without findings
 }
 
+// ConsoleFirst lists the first steps in a new installation.
+type ConsoleFirst struct {
+	Title string
+	Steps []ConsoleTodo
+}
+
+// ConsoleTodo is a step. It has a page or a command.
+type ConsoleTodo struct {
+	Name, Text, URL, Command string
+	Done                     bool
+}
+
 // ConsoleFinding is one problem.
 type ConsoleFinding struct {
 	Tone, Mark       string // severity, and a word for it
@@ -198,6 +210,9 @@ func (ConsoleTiles) Kind() string { return "tiles" }
 
 // Kind implements ConsolePart.
 func (ConsoleFindings) Kind() string { return "findings" }
+
+// Kind implements ConsolePart.
+func (ConsoleFirst) Kind() string { return "first" }
 
 // Kind implements ConsolePart.
 func (ConsoleVerdict) Kind() string { return "verdict" }

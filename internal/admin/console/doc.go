@@ -21,7 +21,7 @@
 //	keep.go      keeps a filled-in form while its user authenticates again
 //	input.go     form input
 //	value.go     how a value is shown; shape.go for special values, when.go for times
-//	overview.go  the first page
+//	overview.go  the first page; firststeps.go guides through a new installation
 //
 // A page reads its data with the permissions of the user who sees it: it neither shows nor does
 // anything that their role does not permit. A change that cannot be undone has its own page, after

@@ -17,6 +17,9 @@ func (v *view) overview() {
 	p := pages.Console{
 		Title: "Overview", Overview: true, Live: true,
 	}
+	if first := (firstSteps{v}).part(); first != nil {
+		p.Parts = append(p.Parts, first)
+	}
 	failed := v.lastDay()
 	p.Parts = append(p.Parts, v.attention(failed), pages.ConsoleTiles{Tiles: v.tiles(failed)})
 	if failed != nil && len(failed.Rows) > 0 {
