@@ -54,7 +54,7 @@ func newApplicationList(s std) *cobra.Command {
 				more = "+"
 			}
 			t.row(a.ID, name, strings.Join(a.Places, " "), fmt.Sprint(a.People, more), fmt.Sprint(a.Grants, more),
-				fmt.Sprint(a.Registrations), moment(a.LastUsedAt), a.State)
+				fmt.Sprint(a.Registrations), label.Moment(a.LastUsedAt), a.State)
 		}
 		return t.flush()
 	})

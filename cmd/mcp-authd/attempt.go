@@ -95,7 +95,7 @@ func (f *attemptSelection) wanted() admin.AttemptsWanted {
 
 // query returns the selection as a query for the database.
 func (f *attemptSelection) query(ctx context.Context, a *app) (attempt.Query, error) {
-	service, err := a.admin()
+	service, err := a.Admin()
 	if err != nil {
 		return attempt.Query{}, err
 	}
@@ -120,7 +120,7 @@ func newAttemptList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "REFERENCE", "BEGAN", "CLIENT", "USER", "STEP", "VERDICT")
 		for _, v := range found.Items {
-			t.row(v.Reference, moment(v.StartedAt), clientOf(v), v.Person, string(v.Last), v.Text)
+			t.row(v.Reference, label.Moment(v.StartedAt), clientOf(v), v.Person, string(v.Last), v.Text)
 		}
 		return t.flush()
 	})
@@ -182,7 +182,7 @@ func printAttempt(w io.Writer, v attempt.Attempt) {
 	if v.Difference != nil {
 		difference = v.Difference.String()
 	}
-	printFields(w, "reference", v.Reference, "began", moment(v.StartedAt), "client", clientOf(v), "client id",
+	printFields(w, "reference", v.Reference, "began", label.Moment(v.StartedAt), "client", clientOf(v), "client id",
 		v.ClientID, "user", v.Person, "resource", v.Resource, "verdict", v.Text, "fault", string(v.Fault), "known",
 		v.Known, "difference", difference, "its turn", string(v.Whose), "the person", v.Advice.Person,
 		"the operator", v.Advice.Operator, "the client", v.Advice.Client)

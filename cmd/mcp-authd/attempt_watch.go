@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newAttemptWatch(s std) *cobra.Command {
@@ -37,13 +38,13 @@ func newAttemptWatch(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		service, err := a.admin()
+		service, err := a.Admin()
 		if err != nil {
 			return err
 		}
 		names := service.Names()
 		fmt.Fprintln(s.err, "watching attempts, ^C ends it")
-		return a.parts().Attempts().Watch(c.Context(), q, nil, func(n attempt.News) error {
+		return a.Parts().Attempts().Watch(c.Context(), q, nil, func(n attempt.News) error {
 			if which.failed && (n.Step != nil || n.Attempt.Fault == "") {
 				return nil
 			}
@@ -108,6 +109,6 @@ func newsOf(n attempt.News, at time.Time, reference, what, said string) string {
 	if n.Attempt.Person != "" {
 		who += ", " + n.Attempt.Person
 	}
-	return printable(fmt.Sprintf("%s  %s  %-12s  %s  (%s)", at.Local().Format(time.TimeOnly), reference, what, said,
-		cmp.Or(who, "unknown")))
+	return label.Printable(fmt.Sprintf("%s  %s  %-12s  %s  (%s)", at.Local().Format(time.TimeOnly), reference, what,
+		said, cmp.Or(who, "unknown")))
 }

@@ -101,7 +101,7 @@ func newAuditList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "RESOURCE", "GRANT", "NOT PROVEN")
 		for _, v := range views {
-			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
+			t.row(strconv.FormatInt(v.Index, 10), label.Moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
 				nameAndID(v.ClientName, v.ClientID), v.Resource, v.Grant, v.Unproven)
 		}
 		return t.flush()
@@ -169,7 +169,7 @@ func newAuditProve(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "TOOL", "SCOPE")
 			for _, v := range proof.Chain {
-				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
+				t.row(strconv.FormatInt(v.Index, 10), label.Moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
 					nameAndID(v.ClientName, v.ClientID), v.Tool, v.Fields["scope"])
 			}
 			if err := t.flush(); err != nil || !proof.Removed && !proof.Unapproved {
@@ -221,11 +221,11 @@ func newAuditVerify(s std) *cobra.Command {
 			return err
 		}
 		own := func(ctx context.Context) (auditlog.Keys, error) {
-			found, err := a.parts().AuditKeys(ctx)
+			found, err := a.Parts().AuditKeys(ctx)
 			found.Public = cmp.Or(key, found.Public)
 			return found, err
 		}
-		report, err := auditlog.Verify(c.Context(), a.store, own, checkpoints...)
+		report, err := auditlog.Verify(c.Context(), a.Store, own, checkpoints...)
 		v := auditVerified{
 			OK: err == nil, Checked: !errors.Is(err, auditlog.ErrUnchecked), Entries: report.Entries,
 			Removed: report.Removed, Checkpoints: report.Checkpoints, Confirmed: report.Confirmed,
@@ -326,7 +326,7 @@ func printSinks(s std, all []admin.AuditSink) error {
 	for _, v := range all {
 		oldest := ""
 		if !v.Oldest.IsZero() {
-			oldest = moment(v.Oldest)
+			oldest = label.Moment(v.Oldest)
 		}
 		waiting := strconv.FormatInt(v.Waiting, 10)
 		if !v.Opened {

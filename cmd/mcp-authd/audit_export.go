@@ -44,7 +44,7 @@ func newAuditExport(s std) *cobra.Command {
 			return err
 		}
 		var marks unproven
-		err = auditlog.Export(c.Context(), a.store, standing, func(l verify.Line) error {
+		err = auditlog.Export(c.Context(), a.Store, standing, func(l verify.Line) error {
 			marks.count(l.Unproven)
 			return write(l)
 		})
@@ -55,7 +55,7 @@ func newAuditExport(s std) *cobra.Command {
 // auditStanding returns which part of the log is proven. It is empty if no server has started the
 // log.
 func (a *app) auditStanding(ctx context.Context) (auditlog.Standing, error) {
-	signer, err := a.parts().AuditChecker(ctx)
+	signer, err := a.Parts().AuditChecker(ctx)
 	if err == nil {
 		var standing auditlog.Standing
 		if standing, err = signer.Standing(ctx); err == nil {
@@ -109,7 +109,7 @@ func (a *app) exported(format string) (func(verify.Line) error, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--format: %w or verify", err), "mcp-authd audit export"}
 	}
-	source := auditformat.Source{Issuer: a.config.Issuer, Version: version().Version}
+	source := auditformat.Source{Issuer: a.Config.Issuer, Version: version().Version}
 	return func(l verify.Line) error {
 		if l.Leaf == "" {
 			return nil // a checkpoint, or the hash of a removed entry

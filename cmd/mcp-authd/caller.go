@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 )
 
 // callerCommand completes a command that runs an operation. Its name and description come from the
@@ -18,7 +18,7 @@ func callerCommand(
 	s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,
 ) *cobra.Command {
-	return callerCommandOn(settings.open, s, o, c, flags, run)
+	return callerCommandOn((*installation.Installation).Open, s, o, c, flags, run)
 }
 
 // callerCommandOn is callerCommand with an opener that finds or creates the installation.
@@ -37,7 +37,7 @@ func callerCommandOn(
 	}
 	c.Example = strings.Join(lines, "\n")
 	command := commandOn(open, s, c, flags, func(c *cobra.Command, a *app, args []string) error {
-		service, err := a.admin()
+		service, err := a.Admin()
 		if err != nil {
 			return err
 		}
@@ -67,24 +67,6 @@ func (h *here) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	return h.Caller.Call(ctx, v, in, out)
 }
 
-// admin returns the service that runs operations on the store, for commands.
-func (a *app) admin() (*admin.Service, error) {
-	notifier, err := a.tells()
-	if err != nil {
-		return nil, err
-	}
-	return a.parts().Admin(notifier)
-}
-
-// accounts returns the local accounts, for commands.
-func (a *app) accounts() (*users.Users, error) {
-	service, err := a.admin()
-	if err != nil {
-		return nil, err
-	}
-	return service.Users, nil
-}
-
 // allUsers returns the accounts whose names contain match, or all for "".
 func allUsers(ctx context.Context, by admin.Caller, match string) ([]admin.User, error) {
 	return admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
@@ -99,7 +81,7 @@ func matchFlag(c *cobra.Command, match *string, in string) {
 
 // everyone returns the accounts, for completion.
 func (a *app) everyone(ctx context.Context) ([]admin.User, error) {
-	service, err := a.admin()
+	service, err := a.Admin()
 	if err != nil {
 		return nil, err
 	}

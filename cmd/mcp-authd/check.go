@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
@@ -30,7 +33,9 @@ func newCheckCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			through := probing{http.DefaultTransport, func() *attempt.Prober { return own }}
+			through := installation.Probing{
+				RoundTripper: http.DefaultTransport, Prober: func() *attempt.Prober { return own },
+			}
 			findings := signin.NewThrough(through).Check(ctx, args[0])
 			if asJSON {
 				if err := printJSON(s.out, findings); err != nil {
@@ -57,8 +62,26 @@ func newCheckCommand(s std) *cobra.Command {
 
 func printFinding(s std, f signin.Finding) {
 	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗"}[f.Level]
-	fmt.Fprintf(s.out, "%s %s\n", mark, printable(f.What))
+	fmt.Fprintf(s.out, "%s %s\n", mark, label.Printable(f.What))
 	if f.Advice != "" {
-		fmt.Fprintf(s.out, "  %s\n", printable(f.Advice))
+		fmt.Fprintf(s.out, "  %s\n", label.Printable(f.Advice))
 	}
+}
+
+// localProber returns the prober of the installation on this machine. It returns nil without a key.
+// Without flags, it also returns nil if the key cannot be read, because check can test other
+// servers. With flags, it returns errors in the configuration or key.
+func (w settings) localProber(s std) (*attempt.Prober, error) {
+	s.err = io.Discard
+	a, err := w.load(s)
+	if err == nil && a.HasKey() {
+		err = a.LoadKeys()
+	}
+	if err != nil && w != (settings{}) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return a.Prober(), nil
 }

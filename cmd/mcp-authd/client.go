@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newClientCommand(s std) *cobra.Command {
@@ -77,7 +78,7 @@ func newClientAdd(s std) *cobra.Command {
 			return err
 		}
 		for _, w := range made.Warnings {
-			fmt.Fprintln(s.err, "mcp-authd: warning:", printable(w))
+			fmt.Fprintln(s.err, "mcp-authd: warning:", label.Printable(w))
 		}
 		return printClientSecret(s, made, f.json)
 	})

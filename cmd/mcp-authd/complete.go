@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -56,13 +58,13 @@ func (a *app) userNames(ctx context.Context) (out []string, err error) {
 }
 
 func (a *app) clientIDs(ctx context.Context) (out []string, err error) {
-	service, err := a.admin()
+	service, err := a.Admin()
 	if err != nil {
 		return nil, err
 	}
 	all, err := service.AllClients(ctx)
 	for _, c := range all {
-		out = append(out, c.ID+"\t"+printable(c.Name))
+		out = append(out, c.ID+"\t"+label.Printable(c.Name))
 	}
 	return out, err
 }
@@ -70,7 +72,7 @@ func (a *app) clientIDs(ctx context.Context) (out []string, err error) {
 func (a *app) resourceURIs(ctx context.Context) (out []string, err error) {
 	all, err := a.resources(ctx)
 	for _, r := range all {
-		out = append(out, r.URI+"\t"+printable(r.Name))
+		out = append(out, r.URI+"\t"+label.Printable(r.Name))
 	}
 	return out, err
 }
@@ -79,7 +81,10 @@ func (a *app) grantIDs(ctx context.Context) (out []string, err error) {
 	some, err := a.someGrants(ctx, storage.Selection{})
 	names := a.names()
 	for _, g := range some.List {
-		out = append(out, g.ID+"\t"+printable(names.User(ctx, g.UserID)+", "+names.Client(ctx, g.ClientID)))
+		out = append(out, g.ID+"\t"+label.Printable(names.User(ctx, g.UserID)+", "+names.Client(ctx, g.ClientID)))
 	}
 	return out, err
 }
+
+// names returns the names of accounts and clients by ID.
+func (a *app) names() *admin.Names { return (&admin.Service{Store: a.Store}).Names() }

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/metrics"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 )
 
 func newConfigCommand(s std) *cobra.Command {
@@ -43,7 +38,7 @@ func newConfigValidate(s std) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err == nil {
-				err = errors.Join(a.meansNothing(), a.rehearse(c.Context()))
+				err = errors.Join(a.meansNothing(), a.Rehearse(c.Context()))
 			}
 			if asJSON {
 				return reportVerdict(s, a, err)
@@ -54,7 +49,7 @@ func newConfigValidate(s std) *cobra.Command {
 			for _, what := range a.ruleWarnings() {
 				fmt.Fprintln(s.err, "mcp-authd:", what)
 			}
-			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", a.configSource())
+			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", a.Source())
 			return err
 		},
 	}
@@ -66,7 +61,7 @@ func newConfigValidate(s std) *cobra.Command {
 func reportVerdict(s std, a *app, err error) error {
 	v := verdict{Valid: err == nil}
 	if a != nil {
-		v.File, v.Warnings = a.config.File, a.ruleWarnings()
+		v.File, v.Warnings = a.Config.File, a.ruleWarnings()
 	}
 	if err != nil {
 		v.Error = err.Error()
@@ -84,56 +79,24 @@ func reportVerdict(s std, a *app, err error) error {
 // about them, because a variable for another version should not keep it down. config validate
 // reports them as errors.
 func (a *app) meansNothing() error {
-	if len(a.config.Warnings) == 0 {
+	if len(a.Config.Warnings) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(a.config.Warnings, "\n") + "; correct the name, or unset it")
+	return errors.New(strings.Join(a.Config.Warnings, "\n") + "; correct the name, or unset it")
 }
 
 // ruleWarnings reports configured access rules that admit nobody or everybody. It does not read the
 // database, which holds groups and rules set by command. It assumes that every group has a member.
 func (a *app) ruleWarnings() (out []string) {
 	var groups []storage.Group
-	rules := a.config.AccessRules()
+	rules := a.Config.AccessRules()
 	for _, r := range rules {
 		groups = append(groups, storage.Group{Name: r.Group, Members: 1})
 	}
-	for _, what := range admin.RuleFindings(rules, groups, a.config.StorageResources()) {
+	for _, what := range admin.RuleFindings(rules, groups, a.Config.StorageResources()) {
 		out = append(out, "resources[].access: "+what+", unless rules set by command say otherwise")
 	}
 	return out
-}
-
-// rehearse assembles the server like serve, on a temporary database, so that both refuse the same
-// configurations.
-func (a *app) rehearse(ctx context.Context) error {
-	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
-	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
-		return err
-	}
-	if _, err := r.parts().Certificate(ctx); err != nil {
-		return err
-	}
-	store, err := sqlite.Open(ctx, sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	r.store = store
-	defer r.Close()
-	server, err := r.parts().Server(ctx)
-	if err == nil {
-		server.Close()
-	}
-	return err
-}
-
-// keptKeyOrNone reads the key in the data directory. If the first start would create it,
-// keptKeyOrNone returns a dummy key.
-func (a *app) keptKeyOrNone() ([]byte, error) {
-	if !a.hasKey() && !a.hasDatabase() {
-		return make([]byte, secrets.KeySize), nil
-	}
-	return a.keptKey()
 }
 
 func newConfigPrint(s std) *cobra.Command {
@@ -148,9 +111,9 @@ func newConfigPrint(s std) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, a.config.Values())
+				return printJSON(s.out, a.Config.Values())
 			}
-			a.config.Print(s.out, origin)
+			a.Config.Print(s.out, origin)
 			return nil
 		},
 	}

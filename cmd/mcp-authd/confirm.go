@@ -31,7 +31,7 @@ func (y *confirmation) ask(s std, consequence string) error {
 	if y.yes || !ok || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
-	fmt.Fprintf(s.err, "%s\nGo on? [y/N] ", printable(consequence))
+	fmt.Fprintf(s.err, "%s\nGo on? [y/N] ", label.Printable(consequence))
 	answer, err := bufio.NewReader(in).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); err == nil && (answer == "y" || answer == "yes") {
 		return nil
@@ -42,7 +42,7 @@ func (y *confirmation) ask(s std, consequence string) error {
 // liveGrants returns the grants that have not ended. Empty names match any.
 func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string) ([]storage.Grant, error) {
 	all, err := whole(func(after string) ([]storage.Grant, string, error) {
-		page, err := a.store.ListGrants(ctx, userID, clientID, after, pageSize)
+		page, err := a.Store.ListGrants(ctx, userID, clientID, after, pageSize)
 		if len(page) > 0 {
 			after = page[len(page)-1].ID
 		}

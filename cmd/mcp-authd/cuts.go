@@ -33,11 +33,11 @@ const (
 // lease, followCuts waits for it. After an interruption, a server or the next command continues.
 func (a *app) followCuts(ctx context.Context) (err error) {
 	// an interrupted command still reports the rest
-	cuts, err := a.store.PendingCuts(context.WithoutCancel(ctx), time.Now())
+	cuts, err := a.Store.PendingCuts(context.WithoutCancel(ctx), time.Now())
 	if err != nil || len(cuts) == 0 {
 		return err
 	}
-	f := cutting.Follower{Store: a.store, Holder: secrets.Token("rep_"), Now: time.Now, Audit: a.audit}
+	f := cutting.Follower{Store: a.Store, Holder: secrets.Token("rep_"), Now: time.Now, Audit: a.Audit}
 	defer func() { err = errors.Join(err, f.Release(ctx)) }()
 	for _, c := range cuts {
 		p := progress{out: a.std.err, told: time.Now(), cut: c}
@@ -61,7 +61,7 @@ func (a *app) followCut(ctx context.Context, f cutting.Follower, p *progress) er
 		case err != nil || held:
 			return err
 		}
-		cuts, err := a.store.PendingCuts(ctx, time.Now())
+		cuts, err := a.Store.PendingCuts(ctx, time.Now())
 		i := slices.IndexFunc(cuts, func(c storage.Cut) bool { return c.ID == p.cut.ID })
 		switch {
 		case err != nil:
@@ -145,7 +145,7 @@ func newGrantFinish(s std) *cobra.Command {
 
 // someGrants returns the live grants of a selection, up to the number that is shown.
 func (a *app) someGrants(ctx context.Context, sel storage.Selection) (admin.SomeGrants, error) {
-	service, err := a.admin()
+	service, err := a.Admin()
 	if err != nil {
 		return admin.SomeGrants{}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/demoserver"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
@@ -53,7 +54,7 @@ func newDemoCommand(s std) *cobra.Command {
 }
 
 func demo(ctx context.Context, s std, address, data string, asJSON bool) (err error) {
-	l, err := listen(ctx, address, "--listen")
+	l, err := installation.Listen(ctx, address, "--listen")
 	if err != nil {
 		return err
 	}
@@ -68,19 +69,19 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	if err != nil {
 		return err
 	}
-	if err := a.guardKeys(); err != nil {
+	if err := a.GuardKeys(); err != nil {
 		return err
 	}
-	if err := a.makeStore(ctx, true); err != nil {
+	if err := a.Create(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	server, err := a.parts().Server(ctx)
+	server, err := a.Parts().Server(ctx)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	handler, err := demoHandler(server, a.config.Resources[0].URI)
+	handler, err := demoHandler(server, a.Config.Resources[0].URI)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 	if err != nil {
 		return err
 	}
-	r := ready{server.Auth.Issuer(), a.config.Resources[0].URI, demoName, password}
+	r := ready{server.Auth.Issuer(), a.Config.Resources[0].URI, demoName, password}
 	if err := r.print(s, asJSON); err != nil {
 		return err
 	}
@@ -117,8 +118,7 @@ func demoApp(s std, addr net.Addr, data string) (*app, error) {
 	r := demoserver.Resource(l.Issuer + "/mcp")
 	l.Resources = []config.Resource{{URI: r.URI, Name: r.Name, Scopes: r.Scopes}}
 	printedPassword(l)
-	a := &app{std: s, config: l}
-	return a, a.ready()
+	return newApp(l, s)
 }
 
 // printedPassword lets the administrator sign in with the printed password, unless a second factor

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newEventsCommand(s std) *cobra.Command {
@@ -34,7 +35,7 @@ func printReceivers(s std, all []admin.EventReceiver, asJSON bool) error {
 	for _, v := range all {
 		oldest := ""
 		if !v.Oldest.IsZero() {
-			oldest = moment(v.Oldest)
+			oldest = label.Moment(v.Oldest)
 		}
 		configured := map[bool]string{true: "yes", false: "no"}[v.Configured]
 		t.row(v.ID, configured, strconv.Itoa(v.Waiting), oldest, strconv.FormatInt(v.Tries, 10), v.Failed)

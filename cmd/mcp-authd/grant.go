@@ -100,8 +100,8 @@ func newGrantShow(s std) *cobra.Command {
 				return printJSON(s.out, v)
 			}
 			printFields(s.out, "id", v.ID, "user", userText(v), "client", clientText(v), "client id", v.Client,
-				"resource", v.Resource, "scope", v.Scope, "rests on", restsOn(v), "since", moment(v.CreatedAt),
-				"until", moment(v.ExpiresAt))
+				"resource", v.Resource, "scope", v.Scope, "rests on", restsOn(v), "since", label.Moment(v.CreatedAt),
+				"until", label.Moment(v.ExpiresAt))
 			if len(v.Helpers) == 0 {
 				return nil
 			}
@@ -164,7 +164,7 @@ func printRevoked(s std, all []admin.Grant, asJSON bool) error {
 	}
 	var out strings.Builder
 	for _, v := range all {
-		fmt.Fprintf(&out, "revoked %s (%s, %s)\n", v.ID, printable(holder(v)), v.Resource)
+		fmt.Fprintf(&out, "revoked %s (%s, %s)\n", v.ID, label.Printable(holder(v)), v.Resource)
 	}
 	_, err := io.WriteString(s.out, out.String())
 	return err
@@ -205,7 +205,7 @@ func restsOn(v admin.Grant) string {
 func printGrants(s std, all []admin.Grant) error {
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
 	for _, v := range all {
-		t.row(v.ID, v.UserName, clientText(v), v.Resource, v.Scope, restsOn(v), moment(v.CreatedAt))
+		t.row(v.ID, v.UserName, clientText(v), v.Resource, v.Scope, restsOn(v), label.Moment(v.CreatedAt))
 	}
 	return t.flush()
 }
@@ -215,10 +215,11 @@ func printTree(s std, views []admin.Grant) error {
 	var out strings.Builder
 	for _, v := range views {
 		of := holder(v)
-		fmt.Fprintf(&out, "%s  %s, %s: %s\n", v.ID, printable(of), printable(v.Resource), printable(v.Scope))
+		fmt.Fprintf(&out, "%s  %s, %s: %s\n", v.ID, label.Printable(of), label.Printable(v.Resource),
+			label.Printable(v.Scope))
 		for _, h := range v.Helpers {
-			fmt.Fprintf(&out, "%s%s  %s: %s, until %s\n", strings.Repeat("    ", h.Depth), h.ID, printable(h.Name),
-				printable(h.Scope), moment(h.ExpiresAt))
+			fmt.Fprintf(&out, "%s%s  %s: %s, until %s\n", strings.Repeat("    ", h.Depth), h.ID,
+				label.Printable(h.Name), label.Printable(h.Scope), label.Moment(h.ExpiresAt))
 		}
 	}
 	_, err := io.WriteString(s.out, out.String())
@@ -237,7 +238,7 @@ func revokeHelper(ctx context.Context, s std, by admin.Caller, id string, asJSON
 	if asJSON {
 		return printJSON(s.out, []admin.Helper{n})
 	}
-	_, err = fmt.Fprintf(s.out, "revoked %s (%s, of %s), with the helpers below it\n", n.ID, printable(n.Name), n.Grant)
+	_, err = fmt.Fprintf(s.out, "revoked %s (%s, of %s), with the helpers below it\n", n.ID, label.Printable(n.Name), n.Grant)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -173,7 +174,7 @@ func (r *repetitions) look(ctx context.Context, i int, l logged) error {
 	}
 	if l.Event == audit.ClientChanged && l.What == "secret" {
 		r.byHand("the secret of the client %s was changed at %s: if the earlier one is good again, run: mcp-authd client rotate-secret %[1]s",
-			l.ClientID, moment(l.when()))
+			l.ClientID, label.Moment(l.when()))
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ func (r *repetitions) grant(ctx context.Context, l logged, id string, by storage
 	if id == "" {
 		return nil
 	}
-	page, err := r.a.store.ListGrants(ctx, "", "", id[:len(id)-1], pageSize)
+	page, err := r.a.Store.ListGrants(ctx, "", "", id[:len(id)-1], pageSize)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (r *repetitions) grants(ctx context.Context, l logged) error {
 			continue
 		}
 		if l.Connector != "" {
-			u, err := r.a.store.Upstream(ctx, g.UpstreamID)
+			u, err := r.a.Store.Upstream(ctx, g.UpstreamID)
 			if errors.Is(err, storage.ErrNotFound) || err == nil && u.Connector != l.Connector {
 				continue
 			}
@@ -240,7 +241,7 @@ func (r *repetitions) grants(ctx context.Context, l logged) error {
 func (r *repetitions) user(
 	ctx context.Context, l logged, what string, do func(context.Context, storage.User) error,
 ) error {
-	u, err := r.a.store.User(ctx, l.User)
+	u, err := r.a.Store.User(ctx, l.User)
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -251,7 +252,7 @@ func (r *repetitions) user(
 }
 
 func (r *repetitions) delete(ctx context.Context, u storage.User) error {
-	accounts, err := r.a.accounts()
+	accounts, err := r.a.Users()
 	if err != nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (r *repetitions) delete(ctx context.Context, u storage.User) error {
 }
 
 func (r *repetitions) disable(ctx context.Context, u storage.User) error {
-	accounts, err := r.a.accounts()
+	accounts, err := r.a.Users()
 	if err != nil {
 		return err
 	}
@@ -272,7 +273,7 @@ func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 	switch l.What {
 	case "password":
 		r.byHand("the password of %s was changed at %s: if the earlier one is good again, run: mcp-authd user passwd %[1]s",
-			l.UserName, moment(l.when()))
+			l.UserName, label.Moment(l.when()))
 		return nil
 	case "disabled":
 	default:
@@ -281,7 +282,7 @@ func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 	enabled := slices.ContainsFunc(r.events[i+1:], func(o logged) bool {
 		return o.Event == audit.UserChanged && o.User == l.User && o.What == "enabled"
 	})
-	u, err := r.a.store.User(ctx, l.User)
+	u, err := r.a.Store.User(ctx, l.User)
 	switch {
 	case errors.Is(err, storage.ErrNotFound), err == nil && u.Disabled:
 		return nil
@@ -302,10 +303,10 @@ func (r *repetitions) changed(ctx context.Context, i int, l logged) error {
 func (r *repetitions) client(ctx context.Context, l logged) error {
 	if strings.HasSuffix(l.ClientID, "...") {
 		r.byHand("the client %s was deleted at %s, and its id is too long for the log: find it with mcp-authd client list, and delete it",
-			l.ClientID, moment(l.when()))
+			l.ClientID, label.Moment(l.when()))
 		return nil
 	}
-	_, err := r.a.store.Client(ctx, l.ClientID)
+	_, err := r.a.Store.Client(ctx, l.ClientID)
 	if errors.Is(err, storage.ErrRevoked) {
 		return nil
 	}
@@ -313,10 +314,10 @@ func (r *repetitions) client(ctx context.Context, l logged) error {
 		return err
 	}
 	r.add(l, func(ctx context.Context) error {
-		if err := r.a.store.DeleteClient(ctx, l.ClientID, r.a.parts().Now()); err != nil {
+		if err := r.a.Store.DeleteClient(ctx, l.ClientID, r.a.Parts().Now()); err != nil {
 			return err
 		}
-		r.a.audit.Record(ctx, audit.ClientDeleted, audit.Client(storage.Client{ID: l.ClientID}))
+		r.a.Audit.Record(ctx, audit.ClientDeleted, audit.Client(storage.Client{ID: l.ClientID}))
 		return nil
 	}, "client %s, deleted", l.ClientID)
 	return nil
@@ -326,23 +327,23 @@ func (r *repetitions) resource(ctx context.Context, l logged) error {
 	if l.What != "removed" {
 		return nil
 	}
-	stored, err := r.a.store.ListResources(ctx)
+	stored, err := r.a.Store.ListResources(ctx)
 	for _, res := range stored {
 		if res.URI == l.Resource && res.CreatedAt.Before(l.when()) {
 			r.add(l, func(ctx context.Context) error {
-				return r.a.store.RemoveResource(ctx, res.URI, r.a.parts().Now())
+				return r.a.Store.RemoveResource(ctx, res.URI, r.a.Parts().Now())
 			}, "resource %s, removed", res.URI)
 		}
 		if slices.Contains(res.Aliases, l.Resource) {
 			r.byHand("the alias %s was removed at %s and is there again: name those that stay with mcp-authd resource set %s --alias ALIAS",
-				l.Resource, moment(l.when()), res.URI)
+				l.Resource, label.Moment(l.when()), res.URI)
 		}
 	}
 	return err
 }
 
 func (r *repetitions) upstream(ctx context.Context, l logged) error {
-	u, err := r.a.store.Upstream(ctx, cmp.Or(l.Session, l.Upstream))
+	u, err := r.a.Store.Upstream(ctx, cmp.Or(l.Session, l.Upstream))
 	switch {
 	case errors.Is(err, storage.ErrNotFound), err == nil && !u.EndedAt.IsZero():
 		return nil
@@ -350,17 +351,17 @@ func (r *repetitions) upstream(ctx context.Context, l logged) error {
 		return err
 	}
 	r.add(l, func(ctx context.Context) error {
-		_, err := r.a.store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.parts().Now())
+		_, err := r.a.Store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.Parts().Now())
 		return err
-	}, "session of %s at %s (%s), ended", printable(r.names.User(ctx, u.UserID)), u.Connector, u.ID)
+	}, "session of %s at %s (%s), ended", label.Printable(r.names.User(ctx, u.UserID)), u.Connector, u.ID)
 	return nil
 }
 
 func (r *repetitions) key(ctx context.Context, l logged) error {
-	all, err := r.a.store.Keys(ctx, r.a.parts().Now())
+	all, err := r.a.Store.Keys(ctx, r.a.Parts().Now())
 	if slices.ContainsFunc(all, func(k storage.SigningKey) bool { return k.ID == l.KeyID }) {
 		r.byHand("the signing key %s was revoked at %s and is good again: mcp-authd keys revoke %[1]s", l.KeyID,
-			moment(l.when()))
+			label.Moment(l.when()))
 	}
 	return err
 }

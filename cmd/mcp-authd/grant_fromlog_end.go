@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -16,21 +17,21 @@ type held struct{ userID, clientID, resource string }
 // end revokes a live grant again. If its application was withdrawn, its consent is withdrawn again.
 func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by storage.RevokedBy) {
 	r.add(l, func(ctx context.Context) error {
-		verb := r.a.store.RevokeGrant
+		verb := r.a.Store.RevokeGrant
 		if by != storage.ByClient && by != storage.ByReuse {
 			switch withdraw, err := r.withdraws(ctx, g, l.cutAt()); {
 			case err != nil:
 				return err
 			case withdraw:
-				verb = r.a.store.WithdrawGrant
+				verb = r.a.Store.WithdrawGrant
 			}
 		}
-		if err := verb(ctx, g.ID, by, r.a.parts().Now()); err != nil {
+		if err := verb(ctx, g.ID, by, r.a.Parts().Now()); err != nil {
 			return err
 		}
-		r.a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
+		r.a.Audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
 		return nil
-	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.Holder(ctx, g)), g.Resource, by)
+	}, "grant %s (%s, %s), ended by: %s", g.ID, label.Printable(r.names.Holder(ctx, g)), g.Resource, by)
 }
 
 // withdraws reports whether to withdraw the application of a grant: once, and only if its user has
@@ -60,11 +61,11 @@ func (r *repetitions) sameApplication(ctx context.Context, id, other string) (bo
 	if id == other {
 		return true, nil
 	}
-	one, err := r.a.store.Client(ctx, id)
+	one, err := r.a.Store.Client(ctx, id)
 	if err != nil {
 		return false, ignoreGone(err)
 	}
-	two, err := r.a.store.Client(ctx, other)
+	two, err := r.a.Store.Client(ctx, other)
 	return err == nil && one.Application() == two.Application(), ignoreGone(err)
 }
 

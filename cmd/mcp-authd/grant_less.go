@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -54,7 +55,7 @@ func newGrantPauses(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SINCE")
 			for _, p := range page.Items {
-				t.row(p.ID, p.UserName, p.ClientName, p.Resource, moment(p.PausedAt))
+				t.row(p.ID, p.UserName, p.ClientName, p.Resource, label.Moment(p.PausedAt))
 			}
 			return t.flush()
 		})
@@ -84,8 +85,8 @@ func endPause(ctx context.Context, s std, by admin.Caller, id string, asJSON boo
 	case asJSON:
 		return printJSON(s.out, p)
 	}
-	_, err = fmt.Fprintf(s.out, "resumed %s (%s, %s, %s)\n", p.ID, printable(p.UserName), printable(p.ClientName),
-		p.Resource)
+	_, err = fmt.Fprintf(s.out, "resumed %s (%s, %s, %s)\n", p.ID, label.Printable(p.UserName),
+		label.Printable(p.ClientName), p.Resource)
 	return err
 }
 
@@ -97,8 +98,8 @@ func printLess(s std, done string, g admin.Grant, err error, asJSON bool) error 
 	case asJSON:
 		return printJSON(s.out, g)
 	}
-	_, err = fmt.Fprintf(s.out, "%s %s (%s, %s, %s): %s\n", done, g.ID, printable(g.UserName), printable(g.ClientName),
-		g.Resource, g.Scope)
+	_, err = fmt.Fprintf(s.out, "%s %s (%s, %s, %s): %s\n", done, g.ID, label.Printable(g.UserName),
+		label.Printable(g.ClientName), g.Resource, g.Scope)
 	return err
 }
 
@@ -116,7 +117,7 @@ func (r *repetitions) stopped(ctx context.Context, l logged) error {
 // lessened reports a grant that a user has reduced or paused, if the database does not contain
 // that.
 func (r *repetitions) lessened(ctx context.Context, l logged) error {
-	c, err := r.a.store.Connection(ctx, l.User, l.Grant, r.a.parts().Now())
+	c, err := r.a.Store.Connection(ctx, l.User, l.Grant, r.a.Parts().Now())
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
@@ -124,10 +125,10 @@ func (r *repetitions) lessened(ctx context.Context, l logged) error {
 	case err != nil:
 		return err
 	case audit.Current(l.Event) == audit.GrantPaused && c.PausedAt.IsZero():
-		r.byHand("grant %s was paused at %s: if it should be, run: mcp-authd grant pause %[1]s", l.Grant, moment(l.when()))
+		r.byHand("grant %s was paused at %s: if it should be, run: mcp-authd grant pause %[1]s", l.Grant, label.Moment(l.when()))
 	case audit.Current(l.Event) == audit.GrantNarrowed && len(c.Scopes.Without(oauth.ParseScopes(l.Scope))) > 0:
 		r.byHand("grant %s was narrowed at %s: to do so again, run: mcp-authd grant narrow %[1]s %[3]s", l.Grant,
-			moment(l.when()), l.Scope)
+			label.Moment(l.when()), l.Scope)
 	}
 	return nil
 }

@@ -72,9 +72,9 @@ func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation,
 
 func (r *repetitions) print(s std) {
 	for _, c := range r.Repeated {
-		fmt.Fprintf(s.out, "%s  %s\n", moment(c.At), printable(c.Cut))
+		fmt.Fprintf(s.out, "%s  %s\n", label.Moment(c.At), label.Printable(c.Cut))
 	}
 	for _, text := range r.ByHand {
-		fmt.Fprintf(s.out, "to do by hand: %s\n", printable(text))
+		fmt.Fprintf(s.out, "to do by hand: %s\n", label.Printable(text))
 	}
 }

@@ -131,7 +131,8 @@ func newGroupList(s std) *cobra.Command {
 				for _, p := range g.ProviderGroups {
 					provided = append(provided, p.String())
 				}
-				t.row(g.Name, strconv.Itoa(g.Members), strings.Join(provided, ", "), moment(g.CreatedAt), g.Description)
+				t.row(g.Name, strconv.Itoa(g.Members), strings.Join(provided, ", "), label.Moment(g.CreatedAt),
+					g.Description)
 			}
 			return t.flush()
 		})
@@ -150,7 +151,7 @@ func newGroupShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, g)
 			}
-			printFields(s.out, "group", g.Name, "description", g.Description, "created", moment(g.CreatedAt))
+			printFields(s.out, "group", g.Name, "description", g.Description, "created", label.Moment(g.CreatedAt))
 			for _, u := range g.Users {
 				printFields(s.out, "member", u.Name)
 			}
@@ -262,7 +263,7 @@ func newRuleList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "MCP SERVER", "WHO", "MAY HAVE", "SET")
 		for _, r := range all.Items {
-			set := moment(r.SetAt)
+			set := label.Moment(r.SetAt)
 			if r.Config {
 				set = "configuration"
 			}

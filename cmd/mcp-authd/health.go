@@ -39,7 +39,7 @@ func newHealthShow(s std) *cobra.Command {
 func printHealth(s std, h admin.Health) error {
 	printFields(s.out, "issuer", h.Issuer, "version", h.Version, "audit log",
 		fmt.Sprintf("%s, %d signed", label.Count(h.AuditEntries, "entry", "entries"), h.AuditSigned),
-		"signed at", moment(h.AuditSignedAt))
+		"signed at", label.Moment(h.AuditSignedAt))
 	fmt.Fprintln(s.out)
 	if err := printReplicas(s, h.Replicas); err != nil {
 		return err
@@ -61,7 +61,8 @@ func printReplicas(s std, all []admin.Replica) error {
 		if r.This {
 			state += ", has answered"
 		}
-		t.row(r.Name, r.Address, state, r.Version, moment(r.StartedAt), moment(r.SeenAt), fmt.Sprint(r.AuditWaiting))
+		t.row(r.Name, r.Address, state, r.Version, label.Moment(r.StartedAt), label.Moment(r.SeenAt),
+			fmt.Sprint(r.AuditWaiting))
 	}
 	err := t.flush()
 	fmt.Fprintln(s.out)

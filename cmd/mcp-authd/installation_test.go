@@ -2,19 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"log/slog"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -55,30 +49,5 @@ func TestLookingMakesNoSchema(t *testing.T) {
 	}
 	if code, out, errs := runs(t, environ, "user", "list"); code != exitOK || !strings.Contains(out, "alice") {
 		t.Errorf("user list: got %d %q %q, want alice", code, out, errs)
-	}
-}
-
-// TestWhoMayNotWriteIsTold checks that the message names the user and the mode, with advice for a
-// full or read-only disk (issue 11, 4.4, DL-04).
-func TestWhoMayNotWriteIsTold(t *testing.T) {
-	l, err := config.Load(config.Source{Environ: []string{"MCP_AUTHD_DATA_DIR=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &app{config: l, log: slog.New(slog.DiscardHandler)}
-	got := a.explainDirectory(fmt.Errorf("open secret.key: %w", fs.ErrPermission)).Error()
-	for _, want := range []string{"this runs as " + currentUser(), l.DataDir + " is drwx", "--data"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got %q, want %q in it", got, want)
-		}
-	}
-	for cause, want := range map[error]string{
-		syscall.ENOSPC:  "; make room on the disk of the data directory " + l.DataDir,
-		syscall.EROFS:   "; the data directory " + l.DataDir + " is on a disk that is mounted read-only: mount it so",
-		errors.New("?"): "secret.key: ?; choose another directory with --data",
-	} {
-		if got := a.explainDirectory(fmt.Errorf("open secret.key: %w", cause)).Error(); !strings.Contains(got, want) {
-			t.Errorf("got %q, want %q in it", got, want)
-		}
 	}
 }

@@ -9,16 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newKeysCommand(s std) *cobra.Command {
 	return group("keys", "Manage the signing keys", newKeysList(s), newKeysRotate(s), newKeysRevoke(s))
-}
-
-// keyManager returns a manager of the signing keys, for commands.
-func (a *app) keyManager(ctx context.Context) (*keys.Manager, error) {
-	return a.parts().KeyManager(ctx)
 }
 
 func newKeysList(s std) *cobra.Command {
@@ -65,7 +60,7 @@ func newKeysRotate(s std) *cobra.Command {
 			}
 			for _, k := range all.Items {
 				if k.ID == all.Published {
-					said = fmt.Sprintf("published %s; a running server signs with it from %s on", k.ID, moment(k.ActivatesAt))
+					said = fmt.Sprintf("published %s; a running server signs with it from %s on", k.ID, label.Moment(k.ActivatesAt))
 				}
 			}
 			_, err = fmt.Fprintln(s.out, said)
@@ -131,9 +126,9 @@ func newKeysRevoke(s std) *cobra.Command {
 func thenOf(v admin.Key) string {
 	switch {
 	case !v.ExpiresAt.IsZero():
-		return "gone at " + moment(v.ExpiresAt)
+		return "gone at " + label.Moment(v.ExpiresAt)
 	case !v.ActivatesAt.IsZero():
-		return "signs from " + moment(v.ActivatesAt)
+		return "signs from " + label.Moment(v.ActivatesAt)
 	}
 	return ""
 }
@@ -144,7 +139,7 @@ func printKeys(s std, all []admin.Key, asJSON bool) error {
 	}
 	t := newTable(s.out, "KID", "ALG", "STATE", "CREATED", "THEN")
 	for _, v := range all {
-		t.row(v.ID, v.Algorithm, v.State, moment(v.CreatedAt), thenOf(v))
+		t.row(v.ID, v.Algorithm, v.State, label.Moment(v.CreatedAt), thenOf(v))
 	}
 	return t.flush()
 }

@@ -115,10 +115,10 @@ func printLab(out io.Writer, r lab.Report) error {
 			return err
 		}
 		if x.Why != "" {
-			fmt.Fprintf(out, "                %s\n", printable(x.Why))
+			fmt.Fprintf(out, "                %s\n", label.Printable(x.Why))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped (%s)\n", printable(r.Issuer),
+	_, err := fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped (%s)\n", label.Printable(r.Issuer),
 		r.Count(lab.Pass), r.Count(lab.Fail), r.Count(lab.Skipped), label.Count(r.Requests, "request", "requests"))
 	return err
 }

@@ -266,7 +266,7 @@ func (l *login) got(token oauth.TokenResponse) {
 func (l *login) step(name string, data any, format string, args ...any) {
 	l.n++
 	if !l.flags.asJSON {
-		fmt.Fprintf(l.std.out, "✓ %d %-13s %s\n", l.n, name, printableLines(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(l.std.out, "✓ %d %-13s %s\n", l.n, name, label.PrintableLines(fmt.Sprintf(format, args...)))
 		return
 	}
 	line := map[string]any{}
@@ -292,7 +292,7 @@ func (l *login) report(err error) error {
 }
 
 func printFailure(w io.Writer, e *discovery.Error) {
-	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, printable(e.Why))
+	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, label.Printable(e.Why))
 	if e.Advice != "" {
 		fmt.Fprintf(w, "  %s\n", e.Advice)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/internal/toolcall"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
@@ -58,7 +59,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 		var more *signin.NeedMore
 		switch {
 		case err == nil:
-			l.step(signin.StepTools, tools, "%s", printable(strings.Join(tools.Names, ", ")))
+			l.step(signin.StepTools, tools, "%s", label.Printable(strings.Join(tools.Names, ", ")))
 			if l.call.Tool != "" && !l.flags.asJSON {
 				return printJSON(l.std.out, tools.Result)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/process"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
@@ -27,12 +28,12 @@ const (
 
 func main() {
 	sandbox.Run() // if this process becomes the program of an MCP server
-	becomeInit()
+	process.BecomeInit()
 	assembly.SettleMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal kills a process that hangs, for example on a pipe
-	hide()
+	process.Hide()
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 
@@ -62,12 +63,12 @@ func run(ctx context.Context, args []string, s std) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(s.err, "mcp-authd: %s (see: %s --help)\n", printable(oneLine(err)), usage.command)
+		fmt.Fprintf(s.err, "mcp-authd: %s (see: %s --help)\n", label.Printable(label.FirstLine(err)), usage.command)
 		return exitUsage
 	case errors.Is(err, errSilent):
 		return exitFailure
 	}
-	fmt.Fprintf(s.err, "mcp-authd: %s\n", printableLines(strings.TrimSpace(err.Error())))
+	fmt.Fprintf(s.err, "mcp-authd: %s\n", label.PrintableLines(strings.TrimSpace(err.Error())))
 	return exitFailure
 }
 
@@ -79,8 +80,6 @@ type usageError struct {
 	error
 	command string
 }
-
-func oneLine(err error) string { return strings.SplitN(strings.TrimSpace(err.Error()), "\n", 2)[0] }
 
 func newRootCommand(s std) *cobra.Command {
 	root := &cobra.Command{

@@ -5,27 +5,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newMigrateCommand(s std) *cobra.Command {
 	return group("migrate", "Manage the database schema", newMigrateUp(s), newMigrateStatus(s))
-}
-
-// openUnmigrated opens the database without migrating it, for the commands about migrations.
-func (s settings) openUnmigrated(ctx context.Context, std std, ready func(*app) error) (*app, migrating, error) {
-	a, err := s.load(std)
-	if err == nil {
-		err = ready(a)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := a.openDatabase(ctx, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	a.store = m
-	return a, m, nil
 }
 
 func newMigrateUp(s std) *cobra.Command {
@@ -38,7 +24,11 @@ func newMigrateUp(s std) *cobra.Command {
 			"postponed, so that you have time to replace them. A server applies it when the time has come; with\n" +
 			"database.migrate: off, run this command again. With --now, it is applied now.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, m, err := where.openUnmigrated(c.Context(), s, (*app).makeKeyFile)
+			a, err := where.load(s)
+			if err != nil {
+				return err
+			}
+			m, err := a.CreateUnmigrated(c.Context())
 			if err != nil {
 				return err
 			}
@@ -48,7 +38,7 @@ func newMigrateUp(s std) *cobra.Command {
 				migrate = m.MigrateNow
 			}
 			if err := migrate(c.Context()); err != nil {
-				return a.explainStore(err)
+				return a.ExplainStore(err)
 			}
 			return s.tellMigrated(c.Context(), m, asJSON)
 		},
@@ -62,7 +52,7 @@ func newMigrateUp(s std) *cobra.Command {
 
 // tellMigrated says that the database is up to date, except for migrations that wait, and how long
 // they wait.
-func (s std) tellMigrated(ctx context.Context, m migrating, asJSON bool) error {
+func (s std) tellMigrated(ctx context.Context, m installation.Migrating, asJSON bool) error {
 	all, err := m.MigrationStatus(ctx)
 	if err != nil {
 		return err
@@ -76,19 +66,10 @@ func (s std) tellMigrated(ctx context.Context, m migrating, asJSON bool) error {
 	for _, st := range all {
 		if !st.DueAt.IsZero() {
 			fmt.Fprintf(s.out, "%d (%s) is put off until %s, for servers of an earlier version to be replaced\n",
-				st.Version, st.Name, moment(st.DueAt))
+				st.Version, st.Name, label.Moment(st.DueAt))
 		}
 	}
 	return nil
-}
-
-// makeKeyFile ensures that the secret key of a SQLite database exists. Otherwise the new database
-// would look like one that has lost its key.
-func (a *app) makeKeyFile() error {
-	if a.config.Postgres() {
-		return nil
-	}
-	return a.loadKeys(a.makeKey)
 }
 
 func newMigrateStatus(s std) *cobra.Command {
@@ -98,24 +79,28 @@ func newMigrateStatus(s std) *cobra.Command {
 		Use: "status", Short: "List migrations and when they were applied", Args: cobra.NoArgs,
 		Example: "  mcp-authd migrate status --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, m, err := where.openUnmigrated(c.Context(), s, (*app).databaseIsThere)
+			a, err := where.load(s)
+			if err != nil {
+				return err
+			}
+			m, err := a.OpenUnmigrated(c.Context())
 			if err != nil {
 				return err
 			}
 			defer a.Close()
 			all, err := m.MigrationStatus(c.Context())
 			if err != nil {
-				return a.explainStore(err)
+				return a.ExplainStore(err)
 			}
 			if asJSON {
 				return printJSON(s.out, all)
 			}
 			t := newTable(s.out, "VERSION", "NAME", "APPLIED")
 			for _, st := range all {
-				applied := moment(st.AppliedAt)
+				applied := label.Moment(st.AppliedAt)
 				switch {
 				case !st.DueAt.IsZero():
-					applied = "put off until " + moment(st.DueAt)
+					applied = "put off until " + label.Moment(st.DueAt)
 				case st.AppliedAt.IsZero():
 					applied = "pending"
 				}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // storeCommand completes a command on an installation. It adds the flags that select the
@@ -22,11 +24,24 @@ import (
 func storeCommand(
 	s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error,
 ) *cobra.Command {
-	return commandOn(settings.open, s, c, flags, run)
+	return commandOn((*installation.Installation).Open, s, c, flags, run)
 }
 
-// opener finds an installation and opens it.
-type opener func(settings, context.Context, std) (*app, error)
+// opener opens an installation, or creates it.
+type opener func(*installation.Installation, context.Context) error
+
+// open loads the configuration and opens the existing installation.
+func (w settings) open(ctx context.Context, std std) (*app, error) {
+	return w.openBy((*installation.Installation).Open, ctx, std)
+}
+
+func (w settings) openBy(open opener, ctx context.Context, std std) (*app, error) {
+	a, err := w.load(std)
+	if err != nil {
+		return nil, err
+	}
+	return a, open(a.Installation, ctx)
+}
 
 func commandOn(
 	open opener, s std, c *cobra.Command, flags func(*cobra.Command), run func(*cobra.Command, *app, []string) error,
@@ -37,14 +52,14 @@ func commandOn(
 		flags(c)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		a, err := open(where, c.Context(), s)
+		a, err := where.openBy(open, c.Context(), s)
 		if err != nil {
 			return err
 		}
 		defer a.Close()
 		a.byOperator(c)
 		err = run(c, a, args)
-		if a.config.Audit.Required && a.audit.Unkept() {
+		if a.Config.Audit.Required && a.Audit.Unkept() {
 			err = errors.Join(err, errors.New("what the command has done is not in the audit (audit.required): see the log above"))
 		}
 		return err
@@ -55,26 +70,8 @@ func commandOn(
 // byOperator records a command's actions as the operator's, in the log of the server.
 func (a *app) byOperator(c *cobra.Command) {
 	c.SetContext(audit.Within(c.Context(), audit.NewRequest(slog.String("by", "operator"))))
-	if a.store != nil {
-		a.audit = audit.Deferred(a.store, a.log)
-	}
-}
-
-const pageSize = 500
-
-// whole reads a whole list, page by page.
-func whole[T any](next func(after string) (page []T, last string, err error)) ([]T, error) {
-	var all []T
-	for after := ""; ; {
-		page, last, err := next(after)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if len(page) < pageSize {
-			return all, nil
-		}
-		after = last
+	if a.Store != nil {
+		a.Audit = audit.Deferred(a.Store, a.Log)
 	}
 }
 
@@ -159,8 +156,26 @@ func escaped(text string) string {
 // printFields prints names and values, one per line. It omits empty values.
 func printFields(w io.Writer, namesAndValues ...string) {
 	for i := 0; i+1 < len(namesAndValues); i += 2 {
-		if v := printable(namesAndValues[i+1]); v != "" {
+		if v := label.Printable(namesAndValues[i+1]); v != "" {
 			fmt.Fprintf(w, "%-13s %s\n", namesAndValues[i], v)
 		}
+	}
+}
+
+const pageSize = 500
+
+// whole reads a whole list, page by page.
+func whole[T any](next func(after string) (page []T, last string, err error)) ([]T, error) {
+	var all []T
+	for after := ""; ; {
+		page, last, err := next(after)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < pageSize {
+			return all, nil
+		}
+		after = last
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newProposalCommand(s std) *cobra.Command {
@@ -36,7 +37,7 @@ func newProposalList(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "ID", "OPERATION", "ABOUT", "BY", "STATE", "UNTIL")
 			for _, p := range all {
-				t.row(p.ID, p.Operation, p.About, nameOfParty(p.By), p.State, moment(p.ExpiresAt))
+				t.row(p.ID, p.Operation, p.About, nameOfParty(p.By), p.State, label.Moment(p.ExpiresAt))
 			}
 			return t.flush()
 		})
@@ -76,10 +77,10 @@ func proposalCommand(
 				return printJSON(s.out, whole)
 			}
 			printFields(s.out, "id", p.ID, "state", p.State, "operation", p.Operation, "about", p.About,
-				"input", string(p.Input), "proposed by", nameOfParty(p.By), "at", moment(p.CreatedAt),
-				"until", moment(p.ExpiresAt))
+				"input", string(p.Input), "proposed by", nameOfParty(p.By), "at", label.Moment(p.CreatedAt),
+				"until", label.Moment(p.ExpiresAt))
 			if !p.DecidedAt.IsZero() {
-				printFields(s.out, p.State+" by", nameOfParty(p.Decided), "at", moment(p.DecidedAt))
+				printFields(s.out, p.State+" by", nameOfParty(p.Decided), "at", label.Moment(p.DecidedAt))
 			}
 			return nil
 		})

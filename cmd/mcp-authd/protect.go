@@ -17,6 +17,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -122,7 +124,7 @@ func (p *protection) checkFlags() error {
 }
 
 func (p *protection) run(ctx context.Context, s std) (err error) {
-	l, err := listen(ctx, p.listen, "--listen")
+	l, err := installation.Listen(ctx, p.listen, "--listen")
 	if err != nil {
 		return err
 	}
@@ -131,27 +133,27 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.guardKeys(); err != nil {
+	if err := a.GuardKeys(); err != nil {
 		return err
 	}
 	away, err := p.try(ctx, a)
 	if err != nil {
 		return err
 	}
-	if err := a.makeStore(ctx, true); err != nil {
+	if err := a.Create(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if err := a.rememberServed(ctx); err != nil {
 		return err
 	}
-	server, err := a.parts().Server(ctx)
+	server, err := a.Parts().Server(ctx)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	a.warnOfReach()
-	cert, err := a.parts().Certificate(ctx)
+	cert, err := a.Parts().Certificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,9 +162,9 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 		return err
 	}
 	if away != nil {
-		a.log.Warn(away.Error() + ": until it does, requests to it are answered with an error")
+		a.Log.Warn(away.Error() + ": until it does, requests to it are answered with an error")
 	}
-	if err := p.print(s, ready, away, &a.config.Resources[0], a.reach(&a.config.Resources[0].Upstream)); err != nil {
+	if err := p.print(s, ready, away, &a.Config.Resources[0], a.Reach(&a.Config.Resources[0].Upstream)); err != nil {
 		return err
 	}
 	// There is one listener, so its readiness includes the MCP server.
@@ -220,9 +222,8 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	if p.user != "" {
 		printedPassword(l)
 	}
-	a := &app{std: s, config: l}
 	l.Warnings = append(l.Warnings, p.exposed()...)
-	return a, a.ready()
+	return newApp(l, s)
 }
 
 // issuer returns our issuer. It can be guessed only on loopback.
@@ -266,7 +267,7 @@ func (p *protection) toolRules() (out []config.ToolRule, err error) {
 
 // people creates the first account, or the link to create it.
 func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) (out protected, err error) {
-	out = protected{Issuer: as.Issuer(), MCPURL: a.config.Resources[0].URI}
+	out = protected{Issuer: as.Issuer(), MCPURL: a.Config.Resources[0].URI}
 	if p.user != "" {
 		password := secrets.Token("")[:16]
 		_, err = as.Users().Create(ctx, p.user, password, true)
@@ -280,7 +281,7 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 		out.Username, out.Password = p.user, password
 		return out, nil
 	}
-	out.SetupURL, err = a.setupLink(ctx)
+	out.SetupURL, err = a.SetupLink(ctx)
 	if errors.Is(err, users.ErrExists) {
 		err = nil
 	}
@@ -304,7 +305,7 @@ func (p *protection) print(s std, r protected, away error, resource *config.Reso
 	}
 	fmt.Fprintf(s.out, "%s %s\n\n  MCP URL    %s\n", strings.Join(p.upstream, " "), state, r.MCPURL)
 	if resource.Name != resource.URI {
-		fmt.Fprintf(s.out, "  name       %s\n", printable(resource.Name))
+		fmt.Fprintf(s.out, "  name       %s\n", label.Printable(resource.Name))
 	}
 	p.policy(s.out, resource)
 	switch {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -24,8 +26,8 @@ const trying = time.Minute
 // try checks that the MCP server responds, before anything is created or announced, and names it. A
 // failure that may be temporary is returned as away.
 func (p *protection) try(ctx context.Context, a *app) (away, err error) {
-	r := &a.config.Resources[0]
-	server, err := a.parts().Backend(r, gateway.Config{})
+	r := &a.Config.Resources[0]
+	server, err := a.Parts().Backend(r, gateway.Config{})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +51,7 @@ const maxName = 80 // bytes
 
 // called returns the name shown to users: the MCP server's own name, or else its program's name.
 func (p *protection) called(name string, r *config.Resource) string {
-	name = strings.TrimSpace(printable(name))
+	name = strings.TrimSpace(label.Printable(name))
 	if name == "" && p.command {
 		name = packageName(p.upstream)
 	}
@@ -88,14 +90,14 @@ func explainNoURL(args []string, more string) error {
 
 // policy prints which scopes calls need.
 func (p *protection) policy(out io.Writer, r *config.Resource) {
-	label := "policy"
+	title := "policy"
 	line := func(what string, scopes []string) {
-		fmt.Fprintf(out, "  %-10s %s needs %s\n", label, what, strings.Join(scopes, " "))
-		label = ""
+		fmt.Fprintf(out, "  %-10s %s needs %s\n", title, what, strings.Join(scopes, " "))
+		title = ""
 	}
 	line("everything", r.Base())
 	for _, t := range r.Tools {
-		line("calling "+printable(t.Name), oauth.Scopes(r.Base()).Union(t.Scopes))
+		line("calling "+label.Printable(t.Name), oauth.Scopes(r.Base()).Union(t.Scopes))
 	}
 }
 
@@ -127,12 +129,12 @@ func fromEnvironment(values, environ []string) ([]string, error) {
 	var out []string
 	for _, v := range values {
 		if !strings.Contains(v, "=") {
-			if lookup(environ, v) == "" {
+			if installation.Lookup(environ, v) == "" {
 				return nil, fmt.Errorf(
 					"--env %s: there is no such variable in this environment; set it, or write NAME=value or @FILE", v,
 				)
 			}
-			v += "=" + lookup(environ, v)
+			v += "=" + installation.Lookup(environ, v)
 		}
 		out = append(out, v)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newProviderCommand(s std) *cobra.Command {
@@ -88,5 +89,5 @@ func readAt(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return moment(t)
+	return label.Moment(t)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 )
@@ -39,7 +40,7 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 	here := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if server == "" && !c.Flags().Changed("config") && !c.Flags().Changed("data") {
-			server = lookup(s.environ, envRemote)
+			server = installation.Lookup(s.environ, envRemote)
 		}
 		if server == "" {
 			return here(c, args)
@@ -56,7 +57,7 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 // user who is signed in there.
 func remote(ctx context.Context, s std, issuer string, person signInFlags) (admin.Caller, error) {
 	environ := s.environ
-	c := api.Credentials{ClientID: lookup(environ, envClientID)}
+	c := api.Credentials{ClientID: installation.Lookup(environ, envClientID)}
 	var err error
 	if c.Token, err = lookupSecret(environ, envToken); err != nil {
 		return nil, err
@@ -81,11 +82,11 @@ func remote(ctx context.Context, s std, issuer string, person signInFlags) (admi
 // lookupSecret is lookup for a variable whose value may also be in the file named by the variable
 // with _FILE. It refuses a file with permissions that are unsafe for a master key.
 func lookupSecret(environ []string, name string) (string, error) {
-	file := lookup(environ, name+"_FILE")
-	if v := lookup(environ, name); v != "" || file == "" {
+	file := installation.Lookup(environ, name+"_FILE")
+	if v := installation.Lookup(environ, name); v != "" || file == "" {
 		return v, nil
 	}
-	e := secrets.Exposed(file, os.Getuid(), lookup(environ, "KUBERNETES_SERVICE_HOST") != "")
+	e := secrets.Exposed(file, os.Getuid(), installation.Lookup(environ, "KUBERNETES_SERVICE_HOST") != "")
 	if e.Wrong != "" && !e.Tolerate {
 		return "", fmt.Errorf("$%s_FILE: %s is not secret: %s; see who had access, then: %s", name, file, e.Wrong, e.Remedy)
 	}
@@ -126,7 +127,7 @@ func (f signInFlags) person(s std, issuer string) (*mcpclient.Person, error) {
 		AuthorizationServer: strings.TrimSuffix(issuer, "/"),
 		Scopes:              []string{api.ScopeRead, api.ScopeWrite},
 		Store:               mcpclient.FileStore(filepath.Join(dir, "mcp-authd", "remote")),
-		ClientID:            lookup(s.environ, envClientID),
+		ClientID:            installation.Lookup(s.environ, envClientID),
 		Device:              f.device,
 		Unattended:          f.unattended(s),
 		OpenBrowser:         f.open,
@@ -179,7 +180,7 @@ func newLogoutCommand(s std) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if server == "" {
-				server = lookup(s.environ, envRemote)
+				server = installation.Lookup(s.environ, envRemote)
 			}
 			if server == "" {
 				return usageError{errors.New("say where: --remote URL"), c.CommandPath()}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -180,7 +181,7 @@ func newResourceAdd(s std) *cobra.Command {
 // remark prints surprising facts: a changed spelling, and tokens without encryption.
 func (f *resourceFlags) remark(s std, raw string, r storage.Resource) {
 	if raw != r.URI {
-		fmt.Fprintf(s.err, "mcp-authd: %s is kept as %s\n", printable(raw), r.URI)
+		fmt.Fprintf(s.err, "mcp-authd: %s is kept as %s\n", label.Printable(raw), r.URI)
 	}
 	if oauth.InClear(r.URI) {
 		fmt.Fprintf(s.err, "mcp-authd: warning: %s is plain http: tokens can be read on the way; use https\n", r.URI)
@@ -200,7 +201,7 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there admin.Resour
 		f.gateway.differ(c, there) ||
 		f.dpop != "" && (there.DPoP == storage.DPoPRequired) != (f.dpop == "required") {
 		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
-			there.URI, printable(there.Name), withAliases(there.Resource),
+			there.URI, label.Printable(there.Name), withAliases(there.Resource),
 			strings.Join(scopeNames(there.Resource), " "), change)
 	}
 	return f.done(s, "nothing was changed, it is there already:", there)
@@ -216,7 +217,7 @@ func (f *resourceFlags) done(s std, what string, r admin.Resource) error {
 
 // resources returns the resources of the configuration and of the store.
 func (a *app) resources(ctx context.Context) ([]storage.Resource, error) {
-	return (&admin.Service{Store: a.store, Config: a.config}).Resources(ctx)
+	return (&admin.Service{Store: a.Store, Config: a.Config}).Resources(ctx)
 }
 
 func scopeNames(r storage.Resource) []string {
@@ -337,10 +338,10 @@ func toolsOf(r admin.Resource) string {
 // rememberServed stores the resource from the command line of protect in the database, because no
 // file contains it.
 func (a *app) rememberServed(ctx context.Context) error {
-	return (&admin.Service{Store: a.store, Config: a.config}).RememberServed(ctx, "protect")
+	return (&admin.Service{Store: a.Store, Config: a.Config}).RememberServed(ctx, "protect")
 }
 
 // listed returns all MCP servers with the tool rules of this server.
 func (a *app) listed(ctx context.Context) ([]admin.Resource, error) {
-	return (&admin.Service{Store: a.store, Config: a.config}).AllResources(ctx)
+	return (&admin.Service{Store: a.Store, Config: a.Config}).AllResources(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newResourceTools(s std) *cobra.Command {
@@ -29,7 +30,7 @@ func newResourceTools(s std) *cobra.Command {
 				if tool.Held {
 					state += ", held back"
 				}
-				t.row(tool.Name, state, moment(tool.AcceptedAt), moment(tool.OfferedAt))
+				t.row(tool.Name, state, label.Moment(tool.AcceptedAt), label.Moment(tool.OfferedAt))
 			}
 			return t.flush()
 		})
@@ -53,10 +54,10 @@ func newResourceTool(s std) *cobra.Command {
 }
 
 func printDifference(s std, d admin.ToolDifference) error {
-	if _, err := fmt.Fprintf(s.out, "%s: %s\n", printable(d.Name), d.State); err != nil {
+	if _, err := fmt.Fprintf(s.out, "%s: %s\n", label.Printable(d.Name), d.State); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(s.out, printableLines(strings.Join(d.Lines, "\n")))
+	_, err := fmt.Fprintln(s.out, label.PrintableLines(strings.Join(d.Lines, "\n")))
 	return err
 }
 
@@ -84,7 +85,7 @@ func newResourceAccept(s std) *cobra.Command {
 		wanted, what := cmp.Or(digest, d.Offered, d.Accepted), "This accepts the definition of the tool with +."
 		if keep {
 			if wanted, what = d.Accepted, "This keeps the definition of the tool with -."; wanted == "" {
-				return fmt.Errorf("no definition of %q was accepted, so there is none to keep", printable(d.Name))
+				return fmt.Errorf("no definition of %q was accepted, so there is none to keep", label.Printable(d.Name))
 			}
 		}
 		if d.Offered != "" && !sure.yes {
@@ -104,7 +105,7 @@ func newResourceAccept(s std) *cobra.Command {
 		if asJSON {
 			return printJSON(s.out, done)
 		}
-		_, err = fmt.Fprintf(s.out, "%s is %s\n", printable(done.Name), done.State)
+		_, err = fmt.Fprintf(s.out, "%s is %s\n", label.Printable(done.Name), done.State)
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/acme"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
@@ -23,7 +24,7 @@ func newSecretCommand(s std) *cobra.Command {
 	var tokens bool
 	var sure confirmation
 	var out answering
-	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
+	rotate := commandOn((*installation.Installation).OpenWithNewKey, s, &cobra.Command{
 		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs,
 		Example: "  mcp-authd secret rotate\n  mcp-authd secret rotate --refresh-tokens",
 		Long: "Encrypts the secrets in the database again, with secret_key, while servers run. First give every\n" +
@@ -42,11 +43,11 @@ func newSecretCommand(s std) *cobra.Command {
 				return err
 			}
 		}
-		m, err := a.keyManager(c.Context())
+		m, err := a.Parts().KeyManager(c.Context())
 		if err != nil {
 			return err
 		}
-		d, err := a.parts().Delegation()
+		d, err := a.Parts().Delegation()
 		if err != nil {
 			return err
 		}
@@ -87,9 +88,9 @@ func newSecretCommand(s std) *cobra.Command {
 
 // resealCertificates encrypts certificates from ACME again with the current master key.
 func (a *app) resealCertificates(ctx context.Context) (int, error) {
-	ring, err := secrets.NewRing(a.keys...)
+	ring, err := secrets.NewRing(a.Keys...)
 	if err != nil {
 		return 0, err
 	}
-	return acme.Reseal(ctx, a.store, ring)
+	return acme.Reseal(ctx, a.Store, ring)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/acme"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -28,8 +29,12 @@ func newServeCommand(s std) *cobra.Command {
 			"  mcp-authd serve --config /etc/mcp-authd/config.yaml",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := flags.openToServe(c.Context(), s)
-			if errors.Is(err, errStopped) {
+			a, err := flags.load(s)
+			if err != nil {
+				return err
+			}
+			err = a.OpenToServe(c.Context())
+			if errors.Is(err, installation.ErrStopped) {
 				return nil
 			}
 			if err != nil {
@@ -52,26 +57,26 @@ func newServeCommand(s std) *cobra.Command {
 
 func (a *app) serve(ctx context.Context) error {
 	var server *assembly.Server
-	err := a.await(ctx, func(ctx context.Context) (err error) {
-		server, err = a.parts().Server(ctx)
+	err := a.Await(ctx, func(ctx context.Context) (err error) {
+		server, err = a.Parts().Server(ctx)
 		return err
 	})
-	if errors.Is(err, errStopped) {
+	if errors.Is(err, installation.ErrStopped) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	a.audit = server.Audit()
+	a.Audit = server.Audit()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends a program that is being tried first, because Close waits for it
 	if err := a.endRemovedTrust(ctx); err != nil {
 		return err
 	}
 	a.warnOfReach()
-	a.warnOfTLSKey()
-	cert, err := a.parts().Certificate(ctx)
+	a.WarnOfTLSKey()
+	cert, err := a.Parts().Certificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,7 +85,7 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	go server.TryGateway(ctx)
-	l, err := listen(ctx, a.config.Listen, "listen or --listen")
+	l, err := installation.Listen(ctx, a.Config.Listen, "listen or --listen")
 	if err != nil {
 		return err
 	}
@@ -117,21 +122,21 @@ func (a *app) serve(ctx context.Context) error {
 // warnOfIssuer warns if a server with the default issuer listens elsewhere, where clients cannot
 // find it.
 func (a *app) warnOfIssuer() {
-	_, port, err := net.SplitHostPort(a.config.Listen)
-	if u, urlErr := url.Parse(a.config.Issuer); err == nil && urlErr == nil && a.config.IsDefault("issuer") &&
+	_, port, err := net.SplitHostPort(a.Config.Listen)
+	if u, urlErr := url.Parse(a.Config.Issuer); err == nil && urlErr == nil && a.Config.IsDefault("issuer") &&
 		port != u.Port() {
-		a.log.Warn("clients look for this server at its issuer, and it listens elsewhere: set issuer", "issuer",
-			a.config.Issuer, "listen", a.config.Listen)
+		a.Log.Warn("clients look for this server at its issuer, and it listens elsewhere: set issuer", "issuer",
+			a.Config.Issuer, "listen", a.Config.Listen)
 	}
 }
 
 // warnOfReach warns at start, when the files exist.
 func (a *app) warnOfReach() {
-	for i := range a.config.Resources {
-		r := &a.config.Resources[i]
-		if reach := a.reach(&r.Upstream); len(reach) > 0 {
-			what, advice := reachText(r, reach)
-			a.log.Warn(what + "; " + advice)
+	for i := range a.Config.Resources {
+		r := &a.Config.Resources[i]
+		if reach := a.Reach(&r.Upstream); len(reach) > 0 {
+			what, advice := installation.ReachText(r, reach)
+			a.Log.Warn(what + "; " + advice)
 		}
 	}
 }
@@ -142,31 +147,31 @@ func (a *app) warnOfMisfits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.misfits(known)
+	found, err := a.Misfits(known)
 	for _, m := range found {
-		a.log.Warn(m.what + "; " + m.advice)
+		a.Log.Warn(m.What + "; " + m.Advice)
 	}
 	return err
 }
 
 // listenHTTP opens the configured listener for challenges over http, or returns nil.
 func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
-	if a.config.TLS.ACME.HTTPListen == "" {
+	if a.Config.TLS.ACME.HTTPListen == "" {
 		return nil, nil
 	}
-	return listen(ctx, a.config.TLS.ACME.HTTPListen, acmeListen)
+	return installation.Listen(ctx, a.Config.TLS.ACME.HTTPListen, installation.ACMEListen)
 }
 
 // listenManagement opens the management listener. If another instance uses the default address, the
 // server starts without it, because the address was not requested.
 func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
-	addr := a.config.Management.Listen
+	addr := a.Config.Management.Listen
 	if addr == "" {
 		return nil, nil
 	}
-	l, err := listen(ctx, addr, "management.listen")
-	if err != nil && ctx.Err() == nil && a.config.IsDefault("management.listen") {
-		a.log.Warn("no management listener: " + err.Error())
+	l, err := installation.Listen(ctx, addr, "management.listen")
+	if err != nil && ctx.Err() == nil && a.Config.IsDefault("management.listen") {
+		a.Log.Warn("no management listener: " + err.Error())
 		return nil, nil
 	}
 	return l, err
@@ -174,28 +179,28 @@ func (a *app) listenManagement(ctx context.Context) (net.Listener, error) {
 
 // banner prints the addresses and, on a new installation, the first steps.
 func (a *app) banner(ctx context.Context, as *authserver.Server) error {
-	file, database := a.config.File, "sqlite ("+a.config.SQLitePath()+")"
+	file, database := a.Config.File, "sqlite ("+a.Config.SQLitePath()+")"
 	if file == "" {
 		file = "none (defaults)"
 	}
-	if a.config.Strayed {
+	if a.Config.Strayed {
 		file += " (of the working directory)"
 	}
-	if a.config.Postgres() {
+	if a.Config.Postgres() {
 		database = "postgres"
 	}
 	out := a.std.out
 	fmt.Fprintf(out, "mcp-authd %s   issuer %s   database %s   config: %s\n", version().Version, as.Issuer(),
 		database, file)
-	fmt.Fprintf(out, "listening on %s\n", a.config.Listen)
-	for _, c := range a.config.ThirdParty {
+	fmt.Fprintf(out, "listening on %s\n", a.Config.Listen)
+	for _, c := range a.Config.ThirdParty {
 		fmt.Fprintf(out, "sign-in at %s: redirect URI %s/callback/%s   check it: mcp-authd doctor\n", c.ID,
 			as.Issuer(), c.ID)
 	}
 	var link string
 	err := users.ErrExists
-	if a.config.Login.Local {
-		link, err = a.setupLink(ctx)
+	if a.Config.Login.Local {
+		link, err = a.SetupLink(ctx)
 	}
 	switch {
 	case errors.Is(err, users.ErrExists):

@@ -5,13 +5,12 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // table prints aligned columns. On a terminal, it truncates the widest columns to fit, and ends
@@ -44,29 +43,9 @@ func terminalWidth(w io.Writer) int {
 func (t *table) row(cells ...string) {
 	line := make([]string, len(cells))
 	for i, c := range cells {
-		line[i] = printable(c)
+		line[i] = label.Printable(c)
 	}
 	t.rows = append(t.rows, line)
-}
-
-// printable removes characters that a terminal might interpret.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
-
-// printableLines is printable for text with several lines.
-func printableLines(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 func (t *table) flush() error {
@@ -123,12 +102,4 @@ func cut(s string, width int) string {
 		return s
 	}
 	return string([]rune(s)[:width-1]) + admin.CutMark
-}
-
-// moment formats a time for readers. JSON has milliseconds.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	return t.Local().Format("2006-01-02 15:04")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -51,10 +52,10 @@ func TestWhatEndsIsCounted(t *testing.T) {
 
 func TestMomentsAreReadable(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 30, 59, 123, time.Local)
-	if got := moment(at); got != "2026-11-21 12:30" {
+	if got := label.Moment(at); got != "2026-11-21 12:30" {
 		t.Errorf("got %q", got)
 	}
-	if got := moment(time.Time{}); got != "never" {
+	if got := label.Moment(time.Time{}); got != "never" {
 		t.Errorf("got %q", got)
 	}
 }

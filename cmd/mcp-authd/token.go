@@ -16,6 +16,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/mcpclient/keychain"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -147,7 +149,7 @@ func signInStore(s std, kind string) (mcpclient.Store, error) {
 	dir = filepath.Join(dir, "mcp-authd")
 	files := mcpclient.FileStore(filepath.Join(dir, "token"))
 	if kind == "" {
-		kind = lookup(s.environ, envStore)
+		kind = installation.Lookup(s.environ, envStore)
 	}
 	switch kind {
 	case "file":
@@ -226,8 +228,8 @@ func printInspection(s std, i admin.TokenInspection) error {
 	}
 	printFields(s.out, "issuer", c.Issuer, "audience", c.Audience, "user", cmp.Or(i.UserName, c.Subject), "client",
 		cmp.Or(i.ClientName, c.ClientID), "scope", c.Scope,
-		"issued", moment(time.Unix(c.IssuedAt, 0)), "expires", moment(time.Unix(c.Expires, 0)), "grant", c.GrantID,
-		"token id", c.TokenID,
+		"issued", label.Moment(time.Unix(c.IssuedAt, 0)), "expires", label.Moment(time.Unix(c.Expires, 0)),
+		"grant", c.GrantID, "token id", c.TokenID,
 		"key", i.Header.KeyID+" ("+i.Header.Algorithm+")")
 	for _, actor := range c.Act.Chain() {
 		by := actor.Name()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/trust"
 )
 
@@ -160,13 +161,13 @@ func newTrustSwitch(
 }
 
 func (a *app) trustChanged(ctx context.Context, id, what string) {
-	a.audit.Record(ctx, audit.TrustChanged, slog.String("trust", id), slog.String("what", what))
+	a.Audit.Record(ctx, audit.TrustChanged, slog.String("trust", id), slog.String("what", what))
 }
 
 // endRemovedTrust revokes access that depends on trusted issuers removed from the configuration.
 // The starting server marks the grants.
 func (a *app) endRemovedTrust(ctx context.Context) error {
-	removed, err := trust.EndRemoved(ctx, a.store, a.config.TrustEntries(), a.parts().Now())
+	removed, err := trust.EndRemoved(ctx, a.Store, a.Config.TrustEntries(), a.Parts().Now())
 	for _, id := range removed {
 		a.trustChanged(ctx, id, "removed from the configuration")
 	}
@@ -247,6 +248,6 @@ func printReport(s std, r admin.AssertionReport) error {
 	if name == "" {
 		name = r.Subject
 	}
-	_, err := fmt.Fprintf(s.out, "accepted by %s, for %s\n", r.Entry, printable(name))
+	_, err := fmt.Fprintf(s.out, "accepted by %s, for %s\n", r.Entry, label.Printable(name))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/trust"
 )
@@ -92,7 +93,7 @@ func (f *trustFlags) matchers(r *storage.TrustRules) error {
 		for _, given := range flag.values {
 			claim, value, ok := strings.Cut(given, "=")
 			if !ok {
-				return fmt.Errorf("--%s %s: it is CLAIM=VALUE", flag.name, printable(given))
+				return fmt.Errorf("--%s %s: it is CLAIM=VALUE", flag.name, label.Printable(given))
 			}
 			r.Match = append(r.Match, flag.rule(claim, value))
 		}
@@ -120,12 +121,12 @@ func newTrustAdd(s std) *cobra.Command {
 			return err
 		}
 		for _, w := range e.Warnings {
-			fmt.Fprintf(s.err, "mcp-authd: warning: %s: %s\n", e.ID, printable(w))
+			fmt.Fprintf(s.err, "mcp-authd: warning: %s: %s\n", e.ID, label.Printable(w))
 		}
 		if f.json {
 			return printJSON(s.out, e)
 		}
-		_, err = fmt.Fprintf(s.out, "added %s, which trusts %s\n", e.ID, printable(e.Issuer))
+		_, err = fmt.Fprintf(s.out, "added %s, which trusts %s\n", e.ID, label.Printable(e.Issuer))
 		return err
 	})
 }
@@ -175,7 +176,8 @@ func newTrustLink(s std) *cobra.Command {
 		if asJSON {
 			return printJSON(s.out, l)
 		}
-		_, err = fmt.Fprintf(s.out, "linked %s of %s to %s\n", printable(l.Subject), p.ID, printable(l.UserName))
+		_, err = fmt.Fprintf(s.out, "linked %s of %s to %s\n", label.Printable(l.Subject), p.ID,
+			label.Printable(l.UserName))
 		return err
 	})
 }
@@ -211,8 +213,8 @@ func newTrustUnlink(s std) *cobra.Command {
 			return printJSON(s.out, gone.Items)
 		}
 		for _, l := range gone.Items {
-			if _, err := fmt.Fprintf(s.out, "unlinked %s of %s from %s\n", printable(l.Subject), p.ID,
-				printable(l.UserName)); err != nil {
+			if _, err := fmt.Fprintf(s.out, "unlinked %s of %s from %s\n", label.Printable(l.Subject), p.ID,
+				label.Printable(l.UserName)); err != nil {
 				return err
 			}
 		}

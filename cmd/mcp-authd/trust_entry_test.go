@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -68,10 +69,12 @@ func TestStartWithoutAnEntry(t *testing.T) {
 	_, s := grantedInstallation(t, 0)
 	var log bytes.Buffer
 	recorder := audit.New(slog.New(slog.NewTextHandler(&log, nil)))
-	a := &app{store: s, config: &config.Loaded{Config: &config.Config{}}, audit: recorder}
+	a := &app{Installation: &installation.Installation{
+		Store: s, Config: &config.Loaded{Config: &config.Config{}}, Audit: recorder,
+	}}
 	start := func(entries ...config.Trust) {
 		t.Helper()
-		a.config.Trust = entries
+		a.Config.Trust = entries
 		if err := a.endRemovedTrust(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/doctor"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -149,17 +152,9 @@ func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 	} {
 		t.Run(c.ahead, func(t *testing.T) {
 			database := skewed(t, server, c.ahead)
-			d := testDoctor(t,
-				"database: {url: \""+database+"\"}\nsecret_key: 0123456789012345678901234567890123456789\n")
-			s, err := d.app.openDatabase(t.Context(), true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Close()
-			d.database(t.Context())
-			d.app.Close()
-			if got := d.all(); !strings.Contains(got, c.doctor) || strings.Count(got, "clock the clock") != 1 {
-				t.Errorf("doctor: got %s, want %q", got, c.doctor)
+			found := examined(t, database)
+			if !strings.Contains(found, c.doctor) || strings.Count(found, "clock the clock") != 1 {
+				t.Errorf("doctor: got %s, want %q", found, c.doctor)
 			}
 			log, address, stop := serving(t, database)
 			if c.serves {
@@ -173,6 +168,29 @@ func TestM2AClockAwayFromTheDatabases(t *testing.T) {
 			}
 		})
 	}
+}
+
+// examined migrates a database, and returns the findings of doctor as text.
+func examined(t *testing.T, database string) string {
+	t.Helper()
+	h := installation.Host{Environ: []string{
+		"HOME=" + t.TempDir(), "MCP_AUTHD_DATABASE_URL=" + database,
+		"MCP_AUTHD_SECRET_KEY=0123456789012345678901234567890123456789",
+	}}
+	l, err := config.Load(config.Source{Environ: h.Environ})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := installation.Quiet(l, h).OpenDatabase(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	var b strings.Builder
+	for _, f := range doctor.Run(t.Context(), "", "", h) {
+		b.WriteString(f.Level + " " + f.Check + " " + f.What + "\n")
+	}
+	return b.String()
 }
 
 // skewed returns the URL of a database whose clock is ahead.

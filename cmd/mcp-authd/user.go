@@ -12,6 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/installation"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newUserCommand(s std) *cobra.Command {
@@ -77,7 +79,7 @@ func newUserAdd(s std) *cobra.Command {
 	var in admin.NewUser
 	var role roleFlags
 	var fromStdin, asJSON bool
-	return callerCommandOn(settings.openOrMake, s, admin.UserAdd, &cobra.Command{
+	return callerCommandOn((*installation.Installation).OpenOrCreate, s, admin.UserAdd, &cobra.Command{
 		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nalice --password-stdin <password.txt\ncarol --role auditor",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
@@ -163,7 +165,7 @@ func printUsers(s std, all []admin.User, asJSON bool) error {
 	}
 	t := newTable(s.out, "NAME", "ID", "STATE", "LAST SIGN-IN")
 	for _, v := range all {
-		t.row(v.Name, v.ID, stateOf(v), moment(v.LastLoginAt))
+		t.row(v.Name, v.ID, stateOf(v), label.Moment(v.LastLoginAt))
 	}
 	return t.flush()
 }
@@ -182,9 +184,9 @@ func newUserShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v.User), "created", moment(v.CreatedAt),
-				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail, "groups",
-				strings.Join(v.Groups, " "), "grants", toApplications(v.Count()))
+			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v.User),
+				"created", label.Moment(v.CreatedAt), "last sign-in", label.Moment(v.LastLoginAt), "mail", v.Mail,
+				"groups", strings.Join(v.Groups, " "), "grants", toApplications(v.Count()))
 			for _, g := range v.ProviderGroups {
 				printFields(s.out, "by provider", g.Group+" ("+g.String()+")")
 			}
@@ -298,7 +300,7 @@ func newUserGroups(s std) *cobra.Command {
 					withheld = append(withheld, w.Resource+": "+strings.Join(w.Scopes, " "))
 				}
 				t.row(m.Connector, strings.Join(m.Groups, " "), strings.Join(m.Organizations, " "),
-					strings.Join(m.Teams, " "), moment(m.SaidAt), strings.Join(withheld, "; "))
+					strings.Join(m.Teams, " "), label.Moment(m.SaidAt), strings.Join(withheld, "; "))
 			}
 			return t.flush()
 		})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -94,7 +95,7 @@ func (l *lifetime) within(c *cobra.Command, most time.Duration) (string, error) 
 // printLink prints a link, including one that could not be sent.
 func printLink(s std, l admin.Link, name string, asJSON bool) error {
 	if l.Warning != "" {
-		fmt.Fprintln(s.err, "mcp-authd:", printable(l.Warning))
+		fmt.Fprintln(s.err, "mcp-authd:", label.Printable(l.Warning))
 		l.Warning = ""
 	}
 	if asJSON {
@@ -105,9 +106,9 @@ func printLink(s std, l admin.Link, name string, asJSON bool) error {
 	}
 	if l.NotBefore.After(time.Now()) {
 		fmt.Fprintf(s.err, "the person has other ways in: it is good from %s, and the person can stop it\n",
-			moment(l.NotBefore))
+			label.Moment(l.NotBefore))
 	}
-	fmt.Fprintf(s.err, "good until %s, once; give it to %s alone:\n", moment(l.ExpiresAt), name)
+	fmt.Fprintf(s.err, "good until %s, once; give it to %s alone:\n", label.Moment(l.ExpiresAt), name)
 	_, err := fmt.Fprintln(s.out, l.URL)
 	return err
 }
@@ -141,7 +142,7 @@ func printOpenLinks(s std, all []admin.OpenLink, asJSON bool) error {
 	}
 	t := newTable(s.out, "KIND", "NAME", "MAIL", "MADE", "FROM", "UNTIL")
 	for _, v := range all {
-		t.row(v.Kind, v.Name, v.Mail, moment(v.CreatedAt), moment(v.NotBefore), moment(v.ExpiresAt))
+		t.row(v.Kind, v.Name, v.Mail, label.Moment(v.CreatedAt), label.Moment(v.NotBefore), label.Moment(v.ExpiresAt))
 	}
 	return t.flush()
 }

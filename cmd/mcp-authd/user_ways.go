@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
@@ -46,7 +47,7 @@ func sinceOf(w admin.Way, at time.Time) string {
 	if w.CreatedAt.IsZero() {
 		return ""
 	}
-	return moment(at)
+	return label.Moment(at)
 }
 
 // stateOfWay describes the state of an authentication method.
@@ -89,11 +90,11 @@ func newUserWaysRemove(s std) *cobra.Command {
 
 // resealApps encrypts the secrets of authenticator apps again with the current master key.
 func (a *app) resealApps(ctx context.Context) (int, error) {
-	ring, err := secrets.NewRing(a.keys...)
+	ring, err := secrets.NewRing(a.Keys...)
 	if err != nil {
 		return 0, err
 	}
-	return ways.Reseal(ctx, a.store, ring)
+	return ways.Reseal(ctx, a.Store, ring)
 }
 
 func newUserSessions(s std) *cobra.Command {
@@ -111,8 +112,8 @@ func newUserSessions(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "SESSION", "BROWSER", "FROM", "PROVED BY", "SINCE", "LAST USED", "UNTIL")
 			for _, v := range found.Items {
-				t.row(v.ID, v.Browser, v.Network, strings.Join(v.Methods, " "), moment(v.CreatedAt), moment(v.SeenAt),
-					moment(v.ExpiresAt))
+				t.row(v.ID, v.Browser, v.Network, strings.Join(v.Methods, " "), label.Moment(v.CreatedAt),
+					label.Moment(v.SeenAt), label.Moment(v.ExpiresAt))
 			}
 			return t.flush()
 		})
@@ -149,8 +150,8 @@ func newUserIdentities(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "CONNECTOR OR ISSUER", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN", "BEGAN WITH IT")
 			for _, v := range found.Items {
-				t.row(cmp.Or(v.Connector, v.Issuer), cmp.Or(v.Label, v.Tenant), v.Subject, moment(v.CreatedAt),
-					moment(v.LastUsedAt), ifText(v.Began, "yes"))
+				t.row(cmp.Or(v.Connector, v.Issuer), cmp.Or(v.Label, v.Tenant), v.Subject, label.Moment(v.CreatedAt),
+					label.Moment(v.LastUsedAt), ifText(v.Began, "yes"))
 			}
 			return t.flush()
 		})

@@ -182,6 +182,16 @@ var mayImport = map[string][]string{
 		"mcpresource", "internal/text", "internal", "internal/storage/timed", "internal/admin/adminmcp",
 		"internal/admin/console", "internal/storage/migration",
 	},
+	// the parts of the program that its commands share
+	"internal/installation": {
+		"internal/attempt", "oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
+		"internal", "internal/storage/migration", "internal/storage/postgres", "internal/storage/sqlite",
+	},
+	"internal/doctor": {
+		"internal/attempt", "oauth", "internal/storage", "metadata", "authserver", "thirdparty", "internal",
+		"internal/storage/migration",
+	},
+	"internal/process":     {},
 	"internal/auditformat": {"internal/audit", "audit/verify", "internal/label"},
 	"internal/auditsink": {
 		"internal/storage", "internal/audit", "internal/auditformat", "internal/label", "internal/safehttp",
@@ -322,12 +332,14 @@ func anyInternal(row, i string) bool {
 }
 
 // storageBackends checks that only the assembly chooses a database, and the packages that are an
-// assembly in one call: mcpserver, and authserver with its New (embeddedAlone).
+// assembly in one call: mcpserver, and authserver with its New (embeddedAlone). An installation opens
+// the database that its configuration names.
 func storageBackends(m module) (bad []string) {
 	for _, p := range m.packages {
 		for _, i := range p.ours {
 			backend := i == "internal/storage/sqlite" || i == "internal/storage/postgres"
-			if backend && !assembles(p.path) && !slices.Contains([]string{"authserver", "mcpserver"}, p.path) {
+			chooses := slices.Contains([]string{"authserver", "mcpserver", "internal/installation"}, p.path)
+			if backend && !assembles(p.path) && !chooses {
 				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
 			}
 		}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// becomeInit is for containers, which run Linux.
-func becomeInit() {}

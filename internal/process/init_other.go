@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// BecomeInit is for containers, which run Linux.
+func BecomeInit() {}
