@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -353,7 +354,7 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 		AuthMethod: "none", Source: storage.SourceCIMD, Metadata: m.display().encode(),
 		CreatedAt: d.now().UTC().Truncate(time.Second),
 	}
-	if noKeys(m.JWKS) {
+	if jwks.Empty(m.JWKS) {
 		m.JWKS = nil
 	}
 	// A client that lists both methods may use either. It is public, and a signature is verified if

@@ -5,21 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/mcp-authd/mcp-authd/internal/foreign"
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 )
 
 const maxJWKS = 8 << 10 // bytes of a key set; an RSA-4096 key takes about 800
 
 // clientKeys bounds the key sets of clients.
-var clientKeys = foreign.KeySet{MaxBytes: maxJWKS, MaxKeys: 16, RefuseSecrets: true}
-
-// noKeys reports whether a key set is well formed and empty.
-func noKeys(raw []byte) bool {
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	return json.Unmarshal(raw, &set) == nil && set.Keys != nil && len(set.Keys) == 0
-}
+var clientKeys = jwks.Parser{MaxBytes: maxJWKS, MaxKeys: 16, RefuseSecrets: true}
 
 // checkKeys validates the key set of a registration and returns it in compact form. The set must
 // contain a usable public key.

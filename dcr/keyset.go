@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -27,21 +27,13 @@ const (
 type keySets struct {
 	fetch   *safehttp.Client
 	now     func() time.Time
-	flight  singleflight.Group
 	rate    *rate.Limiter
-	entries *bounded.Map[string, keySet]
-}
-
-type keySet struct {
-	keys    []jose.JSONWebKey
-	err     error
-	fetched time.Time
-	expires time.Time
+	entries *bounded.Map[string, *jwks.Set[jose.JSONWebKey]]
 }
 
 func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
 	return &keySets{
-		fetch: fetch, now: now, entries: bounded.New[string, keySet](maxKeySets, now),
+		fetch: fetch, now: now, entries: bounded.New[string, *jwks.Set[jose.JSONWebKey]](maxKeySets, now),
 		rate: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
 }
@@ -81,30 +73,52 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 	case c.JWKSURI == "":
 		return nil, errors.New("the client has no keys")
 	}
-	e, ok := s.entries.Get(c.JWKSURI)
-	known := kid == "" || slices.ContainsFunc(e.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid })
-	now := s.now()
-	if ok && now.Before(e.expires) && (known || now.Sub(e.fetched) < keySetRetry) {
-		return e.keys, e.err
-	}
-	v, err, _ := s.flight.Do(c.JWKSURI, func() (any, error) { return s.load(context.WithoutCancel(ctx), c.JWKSURI) })
+	set, err := s.set(c.JWKSURI)
 	if err != nil {
-		if ok && e.err == nil && now.Before(e.expires.Add(documentMaxTTL)) {
-			return e.keys, nil // an outage of the client's site must not end sessions
-		}
 		return nil, err
 	}
-	return v.([]jose.JSONWebKey), nil
+	keys, err := set.Find(ctx, func(keys []jose.JSONWebKey) bool {
+		return kid == "" || slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid })
+	})
+	if keys != nil {
+		return keys, nil // an outage of the client's site must not end sessions
+	}
+	return nil, err
 }
 
-// load fetches a key set. A failure is cached for documentRetry, so that failed sign-ins do not
-// become a stream of requests to another site.
-func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, error) {
-	if !s.rate.AllowN(s.now(), 1) {
-		return nil, errors.New("too many key sets at once")
+var errCrowded = errors.New("too many key sets at once")
+
+// set returns the cached key set at a URI. While no fetch is allowed, it adds none: clients must
+// not displace the key sets of others faster than that.
+func (s *keySets) set(uri string) (*jwks.Set[jose.JSONWebKey], error) {
+	if set, ok := s.entries.Get(uri); ok {
+		return set, nil
 	}
+	if s.rate.TokensAt(s.now()) < 1 {
+		return nil, errCrowded
+	}
+	set := &jwks.Set[jose.JSONWebKey]{
+		Fetch: func(ctx context.Context) ([]jose.JSONWebKey, time.Duration, error) { return s.load(ctx, uri) },
+		Now:   s.now,
+		Pause: keySetRetry,
+		Retry: documentRetry, // failed sign-ins must not become a stream of requests to another site
+		Stale: documentMaxTTL,
+		Allow: func(string) error {
+			if !s.rate.AllowN(s.now(), 1) {
+				return errCrowded
+			}
+			return nil
+		},
+	}
+	if !s.entries.Add(uri, set, time.Time{}) { // by a concurrent caller
+		return s.set(uri)
+	}
+	return set, nil
+}
+
+// load fetches a key set.
+func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, time.Duration, error) {
 	answer, err := s.fetch.Get(ctx, uri, safehttp.Validators{})
-	now := s.now()
 	var keys []jose.JSONWebKey
 	if err == nil {
 		keys, err = clientKeys.Parse(answer.Body)
@@ -115,15 +129,5 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	} else if err != nil {
 		err = fmt.Errorf("key set of the client: %w", err)
 	}
-	if err != nil {
-		if old, ok := s.entries.Get(uri); ok && old.err == nil {
-			old.fetched = now // keep the good keys after a bad response
-			s.entries.Put(uri, old, time.Time{})
-			return nil, err
-		}
-		s.entries.Put(uri, keySet{err: err, fetched: now, expires: now.Add(documentRetry)}, time.Time{})
-		return nil, err
-	}
-	s.entries.Put(uri, keySet{keys: keys, fetched: now, expires: now.Add(lifetime(answer.Header))}, time.Time{})
-	return keys, nil
+	return keys, lifetime(answer.Header), err
 }

@@ -228,6 +228,18 @@ var rules = []struct {
 		source("internal/strictjson/a.go",
 			"package strictjson\nimport \"encoding/json\"\nvar a, err = json.NewDecoder(nil).Token()"),
 	}}, 4},
+	{"key sets of others are read and cached in one package", oneKeySet, module{files: []file{
+		source("dcr/a.go", `package dcr
+			import j "github.com/go-jose/go-jose/v4"
+			var a j.JSONWebKeySet
+			type b struct { keys []j.JSONWebKey; one j.JSONWebKey }
+			type c struct { keys map[string]j.JSONWebKey }
+			func d() []j.JSONWebKey { return nil }`),
+		source("dcr/b.go", "package dcr\ntype a struct { B []json.RawMessage `json:\"keys\"`; C []int `json:\"keys\"` }"),
+		source("dcr/c.go", "package dcr\nimport \"other/jose\"\nvar a jose.JSONWebKeySet"),
+		source("dcr/d_test.go", "package dcr\nimport \"github.com/go-jose/go-jose/v4\"\nvar a jose.JSONWebKeySet"),
+		source("internal/keys/a.go", "package keys\nimport \"github.com/go-jose/go-jose/v4\"\nvar a jose.JSONWebKeySet"),
+	}}, 4},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"),
 		source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),

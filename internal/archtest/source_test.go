@@ -70,6 +70,56 @@ func oneStrictReader(m module) (bad []string) {
 	return bad
 }
 
+// keySets lists the packages that read key sets: of other servers, and of this one.
+var keySets = []string{"internal/jwks", "internal/keys"}
+
+// oneKeySet checks that only package jwks parses and caches the key sets of other servers. A second
+// parser would have other bounds, and a second cache other pauses.
+func oneKeySet(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || slices.Contains(keySets, f.dir()) || anyWithin(f.dir(), []string{testkit, "test"}) {
+			continue
+		}
+		local := importedAs(f.syntax, "github.com/go-jose/go-jose/v4")
+		named := func(n ast.Expr, name string) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok || s.Sel.Name != name {
+				return false
+			}
+			x, ok := s.X.(*ast.Ident)
+			return ok && slices.Contains(local, x.Name)
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if named(n, "JSONWebKeySet") {
+					bad = append(bad, f.path+" uses jose.JSONWebKeySet: use jwks.Parser")
+				}
+			case *ast.Field:
+				list, ok := n.Type.(*ast.ArrayType)
+				if ok && n.Tag != nil && strings.Contains(n.Tag.Value, `json:"keys"`) && rawMessage(list.Elt) {
+					bad = append(bad, f.path+" parses a key set: use jwks.Parser")
+				}
+			case *ast.StructType:
+				for _, field := range n.Fields.List {
+					list, isList := field.Type.(*ast.ArrayType)
+					index, isMap := field.Type.(*ast.MapType)
+					if isList && named(list.Elt, "JSONWebKey") || isMap && named(index.Value, "JSONWebKey") {
+						bad = append(bad, f.path+" keeps a list of keys: use jwks.Set")
+					}
+				}
+			}
+			return true
+		})
+	}
+	return bad
+}
+
+func rawMessage(n ast.Expr) bool {
+	s, ok := n.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "RawMessage"
+}
+
 // selections returns the names after all dots in a file.
 func selections(f *ast.File) (names []string) {
 	ast.Inspect(f, func(n ast.Node) bool {

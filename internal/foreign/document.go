@@ -1,5 +1,5 @@
-// Package foreign reads documents that other servers write: metadata and key sets. It skips an element that
-// it does not understand, so that one such element never spoils the others (RFC 7517 §5, RFC 8414 §3.2).
+// Package foreign reads metadata that other servers write. It skips a member that it does not understand, so
+// that one such member never spoils the others (RFC 8414 §3.2).
 package foreign
 
 import (

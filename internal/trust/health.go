@@ -29,8 +29,7 @@ func (i *Issuers) Probe(ctx context.Context) ([]Finding, error) {
 			out = append(out, Finding{e.ID, false, "is disabled"})
 			continue
 		}
-		k := i.keySet(e.keys)
-		if err := k.read(ctx); err != nil {
+		if err := i.keySet(e.keys).set.Refresh(ctx); err != nil {
 			out = append(out, Finding{e.ID, true, "the keys of " + e.Issuer + " cannot be had: " + err.Error()})
 		} else {
 			out = append(out, Finding{Entry: e.ID})

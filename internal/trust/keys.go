@@ -10,12 +10,11 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -41,21 +40,35 @@ type source struct {
 	token    string // file with a bearer token for that server; "": none
 }
 
+// fresh returns how long keys are used before they are read again.
+func (s source) fresh() time.Duration {
+	switch {
+	case s.inline != "":
+		return keysStale // it never changes
+	case s.file != "":
+		return fileFresh
+	}
+	return keysFresh
+}
+
 // keySet holds the keys of one source. They are read on first use.
 type keySet struct {
-	from    source
-	now     func() time.Time
-	flights singleflight.Group
-
-	mu     sync.Mutex // guards the fields below
-	keys   []jose.JSONWebKey
-	readAt time.Time // zero: never
-	tried  time.Time // time of the last read, successful or not
-	err    error     // of the last read
+	from source
+	set  *jwks.Set[jose.JSONWebKey]
 }
 
 // newKeySet returns the key set of a source, without reading it.
-func newKeySet(from source, now func() time.Time) *keySet { return &keySet{from: from, now: now} }
+func newKeySet(from source, now func() time.Time) *keySet {
+	k := &keySet{from: from}
+	k.set = &jwks.Set[jose.JSONWebKey]{
+		Fetch: k.read,
+		Now:   now,
+		Pause: keysPause,
+		Retry: keysPause,
+		Stale: keysStale - from.fresh(),
+	}
+	return k
+}
 
 // fetch gets a document: https from public addresses and the entry's networks, and http from this
 // machine.
@@ -96,23 +109,8 @@ func (k *keySet) fetch(ctx context.Context, location string) ([]byte, error) {
 // of returns the keys that may have signed t. An unknown key ID causes another read, at most once
 // every keysPause. While reading fails, keys that were read within keysStale are used.
 func (k *keySet) of(ctx context.Context, t *token) ([]jose.JSONWebKey, error) {
-	keys, age, tried, err := k.state()
-	fresh := keysFresh
-	if k.from.file != "" {
-		fresh = fileFresh
-	}
-	known := len(keys) > 0 && t.mayBeBy(keys)
-	if k.from.inline == "" && (len(keys) == 0 || age >= fresh || !known) && tried >= keysPause ||
-		k.from.inline != "" && len(keys) == 0 {
-		flight := k.flights.DoChan("", func() (any, error) { return nil, k.read(context.WithoutCancel(ctx)) })
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-flight:
-		}
-		keys, age, _, err = k.state()
-	}
-	if len(keys) == 0 || age >= keysStale && k.from.inline == "" {
+	keys, err := k.set.Find(ctx, t.mayBeBy)
+	if len(keys) == 0 {
 		return nil, errors.Join(errors.New("the keys of the issuer cannot be had"), err)
 	}
 	return keys, nil
@@ -128,28 +126,16 @@ func (t *token) mayBeBy(keys []jose.JSONWebKey) bool {
 	return false
 }
 
-func (k *keySet) state() (keys []jose.JSONWebKey, age, tried time.Duration, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	return k.keys, now.Sub(k.readAt), now.Sub(k.tried), k.err
-}
-
-func (k *keySet) read(ctx context.Context) error {
+// read returns the keys of the source, and how long they are fresh.
+func (k *keySet) read(ctx context.Context) ([]jose.JSONWebKey, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
 	defer cancel()
 	raw, err := k.load(ctx)
-	var keys []jose.JSONWebKey
-	if err == nil {
-		keys, err = parseKeySet(raw)
+	if err != nil {
+		return nil, 0, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.tried, k.err = k.now(), err
-	if err == nil {
-		k.keys, k.readAt = keys, k.tried
-	}
-	return err
+	keys, err := parseKeySet(raw)
+	return keys, k.from.fresh(), err
 }
 
 func (k *keySet) load(ctx context.Context) ([]byte, error) {

@@ -84,7 +84,7 @@ func (r *rig) wantKeys(t *testing.T, i *Issuers, s signer, issuer string, want R
 func TestKeysByURL(t *testing.T) {
 	p := newPublisher(t, "")
 	r, i := trusting(t, storage.TrustRules{JWKSURL: p.URL + "/keys"}, platform)
-	p.set(jwks(t, r.platform), http.StatusOK)
+	p.set(published(t, r.platform), http.StatusOK)
 	for range 3 {
 		r.wantKeys(t, i, r.platform, platform, "")
 	}
@@ -92,7 +92,7 @@ func TestKeysByURL(t *testing.T) {
 		t.Errorf("AS-205: read %d times for three assertions", p.reads)
 	}
 	next := newSigner(t, "p2")
-	p.set(jwks(t, r.platform, next), http.StatusOK)
+	p.set(published(t, r.platform, next), http.StatusOK)
 	t.Run("AS-205 an unknown key id has the keys read again, once in ten seconds", func(t *testing.T) {
 		for range 3 {
 			r.wantKeys(t, i, next, platform, RuleSignature)
@@ -105,7 +105,7 @@ func TestKeysByURL(t *testing.T) {
 		}
 	})
 	t.Run("AS-205 a withdrawn key is good for ten minutes at most", func(t *testing.T) {
-		p.set(jwks(t, next), http.StatusOK)
+		p.set(published(t, next), http.StatusOK)
 		r.now = r.now.Add(keysFresh)
 		r.wantKeys(t, i, r.platform, platform, RuleSignature)
 	})
@@ -115,7 +115,7 @@ func TestKeysByURL(t *testing.T) {
 		r.wantKeys(t, i, next, platform, "")
 		r.now = r.now.Add(time.Second)
 		r.wantKeys(t, i, next, platform, RuleKeys)
-		p.set(jwks(t, next), http.StatusOK)
+		p.set(published(t, next), http.StatusOK)
 		r.now = r.now.Add(keysPause)
 		r.wantKeys(t, i, next, platform, "")
 	})
@@ -126,15 +126,15 @@ func TestKeysOutOfReach(t *testing.T) {
 	r := newRig(t)
 	many := strings.Repeat(`{"kty":"x"},`, issuerKeys.MaxKeys) + `{"kty":"x"}`
 	for name, tt := range map[string]struct{ keys, path string }{
-		"behind a redirect":         {jwks(t, r.platform), "/redirect"},
-		"missing":                   {jwks(t, r.platform), "/missing"},
-		"larger than 256 KiB":       {jwks(t, r.platform) + strings.Repeat(" ", maxKeySet), "/keys"},
+		"behind a redirect":         {published(t, r.platform), "/redirect"},
+		"missing":                   {published(t, r.platform), "/missing"},
+		"larger than 256 KiB":       {published(t, r.platform) + strings.Repeat(" ", maxKeySet), "/keys"},
 		"more than a hundred":       {`{"keys":[` + many + `]}`, "/keys"},
 		"no keys":                   {`{"keys":[]}`, "/keys"},
 		"no JSON":                   {`<html>`, "/keys"},
 		"with a private one":        {`{"keys":[{"kty":"EC","crv":"P-256","x":"","y":"","d":"AA"}]}`, "/keys"},
 		"with a symmetric one":      {`{"keys":[{"kty":"oct","k":"AAAA"}]}`, "/keys"},
-		"for encryption":            {strings.ReplaceAll(jwks(t, r.platform), `"sig"`, `"enc"`), "/keys"},
+		"for encryption":            {strings.ReplaceAll(published(t, r.platform), `"sig"`, `"enc"`), "/keys"},
 		"of a size that is no good": {`{"keys":[{"kty":"RSA","n":"AQAB","e":"AQAB"}]}`, "/keys"},
 	} {
 		t.Run("AS-205 keys "+name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestKeysOutOfReach(t *testing.T) {
 func TestKeysByDiscovery(t *testing.T) {
 	p := newPublisher(t, "")
 	r, i := trusting(t, storage.TrustRules{}, p.URL)
-	p.set(jwks(t, r.platform), http.StatusOK)
+	p.set(published(t, r.platform), http.StatusOK)
 	r.wantKeys(t, i, r.platform, p.URL, "")
 	t.Run("AS-205 metadata that name another issuer", func(t *testing.T) {
 		p.issuer = "https://other.example"
@@ -191,11 +191,11 @@ func TestKeysInAFile(t *testing.T) {
 		}
 	}
 	r.wantKeys(t, i, r.platform, "https://kubernetes.default.svc", RuleKeys)
-	write(jwks(t, r.platform))
+	write(published(t, r.platform))
 	r.now = r.now.Add(keysPause)
 	r.wantKeys(t, i, r.platform, "https://kubernetes.default.svc", "")
 	next := newSigner(t, "p2")
-	write(jwks(t, next))
+	write(published(t, next))
 	r.now = r.now.Add(fileFresh)
 	r.wantKeys(t, i, next, "https://kubernetes.default.svc", "")
 	r.wantKeys(t, i, r.platform, "https://kubernetes.default.svc", RuleSignature)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/internal/foreign"
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 )
 
 // maxKeySet limits the size of a key set, in bytes (AS-205).
@@ -18,7 +18,7 @@ const maxKeySet = 256 << 10
 
 // issuerKeys limits the key sets of issuers. Each assertion is tried with every matching key, so
 // the keys must be shorter than elsewhere. SPIFFE bundles mark keys with the use jwt-svid.
-var issuerKeys = foreign.KeySet{
+var issuerKeys = jwks.Parser{
 	MaxBytes:      maxKeySet,
 	MaxKeys:       100,
 	MaxRSA:        8192,

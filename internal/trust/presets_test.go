@@ -17,7 +17,7 @@ import (
 func (r *rig) byPreset(t *testing.T, name, issuer string, parameters map[string]string) (*Issuers, storage.TrustEntry) {
 	t.Helper()
 	r.entries = []storage.TrustEntry{{ID: "e", Issuer: issuer, TrustRules: storage.TrustRules{
-		Preset: name, Parameters: parameters, JWKS: jwks(t, r.platform),
+		Preset: name, Parameters: parameters, JWKS: published(t, r.platform),
 	}}}
 	e, err := Check(r.entries[0])
 	if err != nil {
@@ -176,7 +176,7 @@ func TestKeysOfACluster(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		w.Write([]byte(jwks(t, r.platform)))
+		w.Write([]byte(published(t, r.platform)))
 	}))
 	t.Cleanup(api.Close)
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})

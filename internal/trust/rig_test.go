@@ -41,8 +41,8 @@ func newSigner(t testing.TB, kid string) signer {
 	return signer{key, jose.ES256, kid}
 }
 
-// jwks returns the key set that the issuer publishes.
-func jwks(t testing.TB, signers ...signer) string {
+// published returns the key set that the issuer publishes.
+func published(t testing.TB, signers ...signer) string {
 	t.Helper()
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, s := range signers {
@@ -110,11 +110,11 @@ func newRig(t testing.TB) *rig {
 	r := &rig{now: time.Unix(1_790_000_000, 0), company: newSigner(t, "c1"), platform: newSigner(t, "p1")}
 	r.entries = []storage.TrustEntry{
 		{ID: "company", Kind: Enterprise, Issuer: company, TrustRules: storage.TrustRules{
-			JWKS: jwks(t, r.company), AudienceAliases: []string{us + "/"}, EmailDomains: []string{"example.com"},
+			JWKS: published(t, r.company), AudienceAliases: []string{us + "/"}, EmailDomains: []string{"example.com"},
 			SAMLIssuers: []string{"https://saml.example"},
 		}},
 		{ID: "ci", Kind: Workload, Issuer: platform, TrustRules: storage.TrustRules{
-			JWKS: jwks(t, r.platform), AudienceAliases: []string{"mcp"}, Subject: "ci:{{.repository}}",
+			JWKS: published(t, r.platform), AudienceAliases: []string{"mcp"}, Subject: "ci:{{.repository}}",
 			Match: []storage.TrustMatch{
 				{Claim: "repository", Equals: "o/r"}, {Claim: "ref", Glob: "refs/heads/*"},
 				{Expression: `claims.event_name != nil && claims.event_name in ["push", "schedule"]`},

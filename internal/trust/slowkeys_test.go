@@ -84,7 +84,7 @@ func TestSlowKeys(t *testing.T) {
 func TestKeyErrors(t *testing.T) {
 	p := newPublisher(t, "")
 	r := newRig(t)
-	p.set(jwks(t, r.platform)+strings.Repeat(" ", maxKeySet), http.StatusOK)
+	p.set(published(t, r.platform)+strings.Repeat(" ", maxKeySet), http.StatusOK)
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Write([]byte(`{"issuer":"http://` + req.Host + `","jwks_uri":"http://tokens.example/keys"}`))
 	}))

@@ -331,7 +331,7 @@ func TestAlternatives(t *testing.T) {
 		t.Errorf("got %q, %q and %q", a.Entry.ID, a.Name, b.Entry.ID)
 	}
 	t.Run("AS-230 entries of one issuer with other keys are refused", func(t *testing.T) {
-		other.JWKS = jwks(t, newSigner(t, "x"))
+		other.JWKS = published(t, newSigner(t, "x"))
 		if err := CheckAll(us, []storage.TrustEntry{r.entries[1], other}); err == nil {
 			t.Error("accepted")
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/logged"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/statuslist"
@@ -189,7 +190,7 @@ type tokenClaims struct {
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	now := v.c.Now()
 	if e, ok := v.seen.lookupAt(c.Token, now); ok {
-		if err := v.published(ctx, e.signed, now); err != nil {
+		if err := v.published(ctx, e.signed); err != nil {
 			return nil, err
 		}
 		return e.principal.unrevoked(ctx)
@@ -212,7 +213,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, err
 	}
-	p.signed = func(ctx context.Context) error { return v.published(ctx, by, v.c.Now()) }
+	p.signed = func(ctx context.Context) error { return v.published(ctx, by) }
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
 }
@@ -247,7 +248,7 @@ func (v *jwtValidator) verifyTyped(ctx context.Context, token, mediaType string)
 // key.
 func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, signer, error) {
 	h := jws.Signatures[0].Protected
-	key, err := v.key(ctx, h.KeyID, v.c.Now())
+	key, err := v.key(ctx, h.KeyID)
 	switch {
 	case err != nil:
 		return nil, signer{}, err
@@ -263,18 +264,18 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 
 // published returns nil while the issuer publishes the key. It must be checked, because the thief
 // of a key can choose any expiry for tokens.
-func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) error {
-	key, err := v.key(ctx, s.kid, now)
+func (v *jwtValidator) published(ctx context.Context, s signer) error {
+	key, err := v.key(ctx, s.kid)
 	if err == nil && key.Print != s.print {
 		err = Invalid("signed by a key that another one has replaced")
 	}
 	return err
 }
 
-func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*issuer.Key, error) {
-	key, err := v.keys.Key(ctx, kid, now)
+func (v *jwtValidator) key(ctx context.Context, kid string) (*issuer.Key, error) {
+	key, err := v.keys.Key(ctx, kid)
 	switch {
-	case errors.Is(err, issuer.ErrNoKey):
+	case errors.Is(err, jwks.ErrNoKey):
 		err = Invalid("signed by an unknown key")
 	case err != nil:
 		err = unavailable(err)

@@ -130,8 +130,8 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 			return nil, fmt.Errorf("%w: %s %w", ErrGarbage, name, err)
 		}
 	}
-	keys := &keySet{at: m.Keys, client: d.client, now: d.now, reads: &d.reads}
-	e.keys, e.logoutKeys, e.eventKeys = keys.allow("answer"), keys.allow("logout"), keys.allow("event")
+	keys := newKeySet(m.Keys, d.client, d.now, &d.reads)
+	e.keys, e.logoutKeys, e.eventKeys = keysFor{keys, forAnswers}, keysFor{keys, forLogouts}, keysFor{keys, forEvents}
 	return e, nil
 }
 

@@ -2,17 +2,17 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
-	"github.com/mcp-authd/mcp-authd/internal/foreign"
+	"github.com/mcp-authd/mcp-authd/internal/jwks"
 )
 
 const (
@@ -21,97 +21,87 @@ const (
 )
 
 // readable limits the key sets of providers.
-var readable = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
-
-// keySet holds the signing keys of a provider. It reads them when no known key verifies a token.
-type keySet struct {
-	at      string
-	client  *http.Client
-	now     func() time.Time
-	flights singleflight.Group
-	reads   *reads
-
-	mu   sync.Mutex // guards keys
-	keys []jose.JSONWebKey
-}
+var readable = jwks.Parser{MaxBytes: maxDocument, MaxKeys: 1000}
 
 var errNoKey = fmt.Errorf("%w: the token is signed by no key of the provider", ErrGarbage)
 
-// allowed is the key set for one use, with its own allowance of reads. Anyone can send a logout
-// token with an unknown key, and must not use up the reads that sign-ins need.
-type allowed struct {
+// keySet holds the signing keys of a provider. It reads them when no known key verifies a token.
+type keySet = jwks.Set[jose.JSONWebKey]
+
+// keysFor is a key set for one use, with its own allowance of reads. Anyone can send a logout token
+// with an unknown key, and must not use up the reads that sign-ins need.
+type keysFor struct {
 	*keySet
-	use   string // concurrent callers with the same use share one read
-	reads *rate.Limiter
+	use string
 }
 
-func (k *keySet) allow(use string) allowed {
-	return allowed{k, use, rate.NewLimiter(rate.Every(keyReadEvery), keyReads)}
+const forAnswers, forLogouts, forEvents = "answer", "logout", "event"
+
+func newKeySet(at string, client *http.Client, now func() time.Time, noted *reads) *keySet {
+	allowed := map[string]*rate.Limiter{}
+	for _, use := range []string{forAnswers, forLogouts, forEvents} {
+		allowed[use] = rate.NewLimiter(rate.Every(keyReadEvery), keyReads)
+	}
+	return &keySet{
+		Fetch: func(ctx context.Context) ([]jose.JSONWebKey, time.Duration, error) {
+			keys, err := readKeySet(ctx, client, at)
+			return keys, jwks.Forever, noted.note(readKeys, now(), err)
+		},
+		Now: now,
+		Allow: func(use string) error {
+			if !allowed[use].AllowN(now(), 1) {
+				return fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
+			}
+			return nil
+		},
+	}
 }
 
 // VerifySignature implements oidc.KeySet.
-func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+func (k keysFor) VerifySignature(ctx context.Context, jwt string) (payload []byte, err error) {
 	signed, err := jose.ParseSignedCompact(jwt, asymmetric)
 	if err != nil || len(signed.Signatures) != 1 {
 		return nil, fmt.Errorf("%w: not a signed token", ErrGarbage)
 	}
-	if payload, ok := a.verify(signed); ok {
-		return payload, nil
-	}
-	if _, err, _ := a.flights.Do(a.use, func() (any, error) {
-		if !a.reads.AllowN(a.now(), 1) {
-			return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
-		}
-		return nil, a.keySet.reads.note(readKeys, a.now(), a.read(context.WithoutCancel(ctx)))
-	}); err != nil {
-		return nil, err
-	}
-	if payload, ok := a.verify(signed); ok {
-		return payload, nil
-	}
-	return nil, errNoKey
-}
-
-// verify tries the keys that may have signed the token.
-func (k *keySet) verify(signed *jose.JSONWebSignature) (payload []byte, ok bool) {
-	k.mu.Lock()
-	keys := k.keys
-	k.mu.Unlock()
 	kid := signed.Signatures[0].Header.KeyID
-	for i := range keys {
-		if kid != "" && keys[i].KeyID != kid {
-			continue
-		}
-		if payload, err := signed.Verify(&keys[i]); err == nil {
-			return payload, true
-		}
+	_, err = k.FindFor(ctx, k.use, func(keys []jose.JSONWebKey) bool {
+		return slices.ContainsFunc(keys, func(key jose.JSONWebKey) bool {
+			if kid != "" && key.KeyID != kid {
+				return false
+			}
+			payload, err = signed.Verify(&key)
+			return err == nil
+		})
+	})
+	switch {
+	case errors.Is(err, jwks.ErrNoKey):
+		return nil, errNoKey
+	case err != nil:
+		return nil, failed(err) // also if the caller's context ended
 	}
-	return nil, false
+	return payload, nil
 }
 
-func (k *keySet) read(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at, nil)
+func readKeySet(ctx context.Context, client *http.Client, at string) ([]jose.JSONWebKey, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrGarbage, err)
+		return nil, fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
-	resp, err := k.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("the keys: %w", failed(err))
+		return nil, fmt.Errorf("the keys: %w", failed(err))
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return fmt.Errorf("the keys: %w", failed(err))
+		return nil, fmt.Errorf("the keys: %w", failed(err))
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%w: the keys: status %d", ErrGarbage, resp.StatusCode)
+		return nil, fmt.Errorf("%w: the keys: status %d", ErrGarbage, resp.StatusCode)
 	}
 	keys, err := readable.Parse(body)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrGarbage, err)
+		return nil, fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keys = keys
-	return nil
+	return keys, nil
 }

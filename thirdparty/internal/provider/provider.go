@@ -89,8 +89,7 @@ func New(s Settings, o Options) (Provider, error) {
 		now:      o.Now,
 	}
 	if s.EventKeysURL != "" {
-		keys := &keySet{at: s.EventKeysURL, client: plain.client, now: o.Now, reads: &reads{}}
-		plain.eventKeys = keys.allow("event")
+		plain.eventKeys = keysFor{newKeySet(s.EventKeysURL, plain.client, o.Now, &reads{}), forEvents}
 	}
 	if !plain.preset.openID {
 		plain.fixed = s.overridden(plain.preset.places(&s))

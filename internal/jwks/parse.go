@@ -1,4 +1,4 @@
-package foreign
+package jwks
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 // longer key takes longer to verify with.
 const minRSA, maxRSA = 2048, 16384
 
-// KeySet says how a JSON Web Key Set is read.
-type KeySet struct {
+// Parser parses JSON Web Key Sets (RFC 7517 §5).
+type Parser struct {
 	MaxBytes int // longest set, in bytes
 	MaxKeys  int // most keys of a set
 	MaxRSA   int // longest RSA key, in bits; default 16384
@@ -27,27 +27,35 @@ type KeySet struct {
 	RefuseSecrets bool
 }
 
+type document struct {
+	Keys []json.RawMessage `json:"keys"`
+}
+
+// Empty reports whether raw is a key set without keys.
+func Empty(raw []byte) bool {
+	var set document
+	return json.Unmarshal(raw, &set) == nil && set.Keys != nil && len(set.Keys) == 0
+}
+
 // Parse returns the keys of a set that can verify signatures (RFC 7517 §5). It skips keys of unknown kinds,
 // keys with missing or broken members, and keys for another use.
-func (s KeySet) Parse(raw []byte) (out []jose.JSONWebKey, err error) {
-	if len(raw) > s.MaxBytes {
-		return nil, fmt.Errorf("the key set is larger than %d bytes", s.MaxBytes)
+func (p Parser) Parse(raw []byte) (out []jose.JSONWebKey, err error) {
+	if len(raw) > p.MaxBytes {
+		return nil, fmt.Errorf("the key set is larger than %d bytes", p.MaxBytes)
 	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
+	var set document
 	switch err := json.Unmarshal(raw, &set); {
 	case err != nil || set.Keys == nil:
 		return nil, errors.New("not a JSON Web Key Set")
-	case len(set.Keys) > s.MaxKeys:
-		return nil, fmt.Errorf("the key set has more than %d keys", s.MaxKeys)
+	case len(set.Keys) > p.MaxKeys:
+		return nil, fmt.Errorf("the key set has more than %d keys", p.MaxKeys)
 	}
 	for _, one := range set.Keys {
-		if s.RefuseSecrets && secret(one) {
+		if p.RefuseSecrets && secret(one) {
 			return nil, errors.New("the key set has a private or a symmetric key, or one that is no object")
 		}
 		var key jose.JSONWebKey
-		if err := key.UnmarshalJSON(one); err == nil && s.verifies(key) {
+		if err := key.UnmarshalJSON(one); err == nil && p.verifies(key) {
 			out = append(out, key)
 		}
 	}
@@ -62,13 +70,13 @@ func secret(key json.RawMessage) bool {
 }
 
 // verifies reports whether a key may verify signatures (RFC 7517 §4.2, RFC 7518 §3.3).
-func (s KeySet) verifies(key jose.JSONWebKey) bool {
+func (p Parser) verifies(key jose.JSONWebKey) bool {
 	if !key.Valid() || !key.IsPublic() {
 		return false
 	}
-	if key.Use != "" && key.Use != "sig" && !slices.Contains(s.Uses, key.Use) {
+	if key.Use != "" && key.Use != "sig" && !slices.Contains(p.Uses, key.Use) {
 		return false
 	}
 	r, isRSA := key.Key.(*rsa.PublicKey)
-	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= cmp.Or(s.MaxRSA, maxRSA)
+	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= cmp.Or(p.MaxRSA, maxRSA)
 }

@@ -1,4 +1,4 @@
-package foreign
+package jwks
 
 import (
 	"crypto/ecdsa"
@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 )
 
-var keySet = KeySet{MaxBytes: 64 << 10, MaxKeys: 20}
+var parser = Parser{MaxBytes: 64 << 10, MaxKeys: 20}
 
 // Security PL5, RFC 7517 4.2, RFC 7518 3.3: which keys of others verify signatures.
 func TestKeysThatVerify(t *testing.T) {
@@ -51,19 +51,19 @@ func TestKeysThatVerify(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys, err := keySet.Parse(body)
+			keys, err := parser.Parse(body)
 			if err != nil || len(keys) < 1 || (len(keys) == 2) != tt.good {
 				t.Errorf("%d keys, %v; want it taken: %v", len(keys), err, tt.good)
 			}
 		})
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"keys":null}`, `{"keys":"x"}`} {
-		_, err := keySet.Parse([]byte(bad))
+		_, err := parser.Parse([]byte(bad))
 		if err == nil {
 			t.Errorf("%s is read as a key set", bad)
 		}
 	}
-	if keys, err := keySet.Parse([]byte(`{"keys":[1,{"kty":"new"},{}]}`)); err != nil || len(keys) != 0 {
+	if keys, err := parser.Parse([]byte(`{"keys":[1,{"kty":"new"},{}]}`)); err != nil || len(keys) != 0 {
 		t.Errorf("unknown kinds: %d keys, %v", len(keys), err)
 	}
 }
@@ -81,7 +81,7 @@ func TestOddKeys(t *testing.T) {
 	for name, odd := range fakeissuer.OddKeys() {
 		t.Run("RU-10 "+name, func(t *testing.T) {
 			for _, list := range []string{odd + "," + string(one), string(one) + "," + odd} {
-				keys, err := keySet.Parse([]byte(`{"keys":[` + list + `]}`))
+				keys, err := parser.Parse([]byte(`{"keys":[` + list + `]}`))
 				if err != nil || len(keys) != 1 || keys[0].KeyID != "good" {
 					t.Errorf("got %+v, %v", keys, err)
 				}
@@ -92,11 +92,11 @@ func TestOddKeys(t *testing.T) {
 
 // TestKeySetBounds: AS-130, AS-205: a set is bounded, and one that publishes a secret can be refused.
 func TestKeySetBounds(t *testing.T) {
-	strict := keySet
+	strict := parser
 	strict.RefuseSecrets, strict.Uses = true, []string{"jwt-svid"}
 	for _, tt := range []struct{ raw, want string }{
-		{`{"keys":[],"x":"` + strings.Repeat("x", keySet.MaxBytes) + `"}`, "larger than"},
-		{`{"keys":[` + strings.Repeat("{},", keySet.MaxKeys) + `{}]}`, "more than 20 keys"},
+		{`{"keys":[],"x":"` + strings.Repeat("x", parser.MaxBytes) + `"}`, "larger than"},
+		{`{"keys":[` + strings.Repeat("{},", parser.MaxKeys) + `{}]}`, "more than 20 keys"},
 		{`{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`, "a private or a symmetric key"},
 		{`{"keys":[{"kty":"new","d":"AAAA"}]}`, "a private or a symmetric key"},
 		{`{"keys":[1]}`, "one that is no object"},
@@ -109,7 +109,7 @@ func TestKeySetBounds(t *testing.T) {
 	if keys, err := strict.Parse([]byte(svid)); err != nil || len(keys) != 1 {
 		t.Errorf("got %d keys, %v; want one of another use", len(keys), err)
 	}
-	if keys, err := keySet.Parse([]byte(svid)); err != nil || len(keys) != 0 {
+	if keys, err := parser.Parse([]byte(svid)); err != nil || len(keys) != 0 {
 		t.Errorf("got %d keys, %v; want none without that use", len(keys), err)
 	}
 }
@@ -119,7 +119,7 @@ func FuzzKeySet(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"kty":"RSA","use":"enc","n":"AQAB","e":"AQAB"}]}`))
 	f.Add([]byte(`{"keys":[{"kty":"oct","k":"AAAA"}],"Keys":[]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		keys, _ := keySet.Parse(body)
+		keys, _ := parser.Parse(body)
 		for _, k := range keys {
 			if r, ok := k.Key.(*rsa.PublicKey); ok && r.N.BitLen() < minRSA || !k.IsPublic() || k.Use == "enc" {
 				t.Errorf("taken: %+v", k)
