@@ -62,7 +62,7 @@ func (f *attemptSelection) check() error {
 		return fmt.Errorf("--limit %d is not between 1 and 1000", f.limit)
 	}
 	if _, ok := attempt.ParseReference(f.reference); f.reference != "" && !ok {
-		return fmt.Errorf("--reference %q is no reference: it has eight or twelve letters and digits, such as K7PX2M4Q",
+		return fmt.Errorf("--reference %q must have eight or twelve letters and digits, such as K7PX2M4Q",
 			f.reference)
 	}
 	if f.address != "" {

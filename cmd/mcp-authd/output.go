@@ -60,7 +60,7 @@ func commandOn(
 		a.byOperator(c)
 		err = run(c, a, args)
 		if a.Config.Audit.Required && a.Audit.Unkept() {
-			err = errors.Join(err, errors.New("what the command has done is not in the audit (audit.required): see the log above"))
+			err = errors.Join(err, errors.New("the change was made, but is not in the audit log (audit.required): see the log above"))
 		}
 		return err
 	}

@@ -73,7 +73,7 @@ func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attemp
 	if in.Reference != "" {
 		reference, ok := attempt.ParseReference(in.Reference)
 		if !ok {
-			return q, fault(ErrInvalid, "%q is no reference: it has eight or twelve letters and digits", in.Reference)
+			return q, fault(ErrInvalid, "%q must have eight or twelve letters and digits", in.Reference)
 		}
 		q.Reference = reference
 	}
@@ -185,7 +185,7 @@ func (s *Service) FindAttempt(ctx context.Context, typed string) (attempt.Attemp
 	reference, ok := attempt.ParseReference(typed)
 	if !ok {
 		return attempt.Attempt{}, fault(ErrInvalid,
-			"%q is no reference: it has eight or twelve letters and digits, such as K7PX2M4Q", typed)
+			"%q must have eight or twelve letters and digits, such as K7PX2M4Q", typed)
 	}
 	found, err := s.Attempts.Find(ctx, attempt.Query{Reference: reference})
 	switch {

@@ -24,7 +24,7 @@ var stiff = regexp.MustCompile(strings.Join([]string{
 	`\btells? of\b`,
 	`\b(?:is|are|was|were) no (?:[a-kn-z]|m[a-n]|l[a-np-z])[a-z]+(?:[.,;:]|$)`, // not "no more", "no longer"
 	`\b(?:is|are) none\b`,
-	`\b(?:nothing|none|nobody) (?:is|are|was|does|has|can|may)\b`,
+	`\b(?:nothing|none|nobody) (?:is|are|does|has|can|may)\b`,
 	`\b[Ww]hat (?:waits|fails|rests|follows|(?:is|was) [a-z]+ed (?:is|was|may|can|must|stays))\b`,
 	`\bbe had\b|\brests? on\b|\bat hand\b|\bfor good\b|\bcomes? to nothing\b|\bstands? in\b`,
 	`\b(?:anew|whoever|whomever|thereby|wherein)\b`,

@@ -98,7 +98,7 @@ func (in *Installation) atRest(ctx context.Context) error {
 	if err != nil || len(running) == 0 {
 		return err
 	}
-	return fmt.Errorf("servers use this database (%s): stop them first, or what they do from now on is lost; "+
+	return fmt.Errorf("servers use this database (%s): stop them first, or their later changes are lost; "+
 		"to try a move, use --live", strings.Join(running, ", "))
 }
 
@@ -125,7 +125,7 @@ func (in *Installation) exportTo(ctx context.Context, file string, h export.Head
 	to := in.host.Stdout
 	if file == Stream {
 		if f, isFile := to.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
-			return sum, errors.New("an export is no text for a terminal: name a file, or pipe it to mcp-authd import -")
+			return sum, errors.New("an export must not go to a terminal: name a file, or pipe it to mcp-authd import -")
 		}
 	} else {
 		f, openErr := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -217,7 +217,7 @@ func (in *Installation) openExport(file string) (io.ReadCloser, error) {
 func (in *Installation) importFrom(ctx context.Context, r *export.Reader) error {
 	h := r.Header()
 	if h.Issuer != in.Config.Issuer {
-		return fmt.Errorf("the export is of %s, and the configuration (%s) has the issuer %s: set it to that of the export",
+		return fmt.Errorf("the export is of %s, and the configuration (%s) has the issuer %s: set it to the same",
 			label.Printable(h.Issuer), in.Source(), in.Config.Issuer)
 	}
 	if err := in.loadKeys(in.movedKey); err != nil {

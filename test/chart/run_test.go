@@ -226,7 +226,7 @@ func (n *node) signIn(pod, container any, more ...string) {
 	if err := add.Run(); err != nil {
 		n.t.Fatalf("DL-04: user add: %v\n%s", err, &n.log)
 	}
-	demotest.NewPerson("alice", password).Login(n.t, "http://"+n.ports[":8414"]+"/mcp")
+	demotest.Login(n.t, demotest.NewPerson("alice", password), "http://"+n.ports[":8414"]+"/mcp")
 }
 
 // upstream starts an MCP server without sign-in.

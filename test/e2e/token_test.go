@@ -37,7 +37,7 @@ func TestToken(t *testing.T) {
 		return out
 	}
 	if out, _, err := o.run("token", d.MCPURL); err == nil || !strings.Contains(out, "sign in at a terminal") {
-		t.Errorf("AU-02: a script that nobody is at: %s, %v", out, err)
+		t.Errorf("AU-02: a script without a terminal: %s, %v", out, err)
 	}
 	run(1, "token", d.MCPURL, "--no-browser")
 	token := strings.TrimSpace(run(0, "token", d.MCPURL))
@@ -68,7 +68,7 @@ func TestToken(t *testing.T) {
 	if got := status(token); got != http.StatusUnauthorized {
 		t.Errorf("AU-02: after the sign-out, the token is answered with %d", got)
 	}
-	o.person.LoginKeep(t, d.MCPURL, append(o.env, "XDG_CONFIG_HOME="+o.home)...)
+	demotest.LoginKeep(t, o.person, d.MCPURL, append(o.env, "XDG_CONFIG_HOME="+o.home)...)
 	if token := strings.TrimSpace(run(0, "token", d.MCPURL)); status(token) == http.StatusUnauthorized {
 		t.Error("AU-02: the sign-in of login is not used")
 	}

@@ -15,16 +15,16 @@ import (
 // the test if the command fails. more is added to the environment.
 func Login(tb testing.TB, p *Person, mcp string, more ...string) {
 	tb.Helper()
-	p.login(tb, more, mcp)
+	login(tb, p, more, mcp)
 }
 
 // LoginKeep is Login with --keep.
-func (p *Person) LoginKeep(tb testing.TB, mcp string, more ...string) {
+func LoginKeep(tb testing.TB, p *Person, mcp string, more ...string) {
 	tb.Helper()
-	p.login(tb, more, "--keep", mcp)
+	login(tb, p, more, "--keep", mcp)
 }
 
-func (p *Person) login(tb testing.TB, env []string, args ...string) {
+func login(tb testing.TB, p *Person, env []string, args ...string) {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), append([]string{"login", "--no-browser", "--json"},
 		args...)...)
