@@ -145,7 +145,7 @@ func TestBelonging(t *testing.T) {
 func TestHomeEndsMeanwhile(t *testing.T) {
 	var store *storagetest.Failing
 	r, f := delegated(t, named, func(c *Config) {
-		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store = storagetest.NewFailing(c.Store.(storage.Store))
 		c.Store = store
 	})
 	endBeforeTheNextBegins := func() {

@@ -167,7 +167,7 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 func TestStopEndsAChange(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, named, func(c *Config) {
-		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store = storagetest.NewFailing(c.Store.(storage.Store))
 		c.Store = store
 	})
 	key := r.authenticator()

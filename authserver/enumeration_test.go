@@ -50,7 +50,7 @@ func newTown(t *testing.T) *town {
 	t.Helper()
 	c := &town{mail: &letters{}, passkeys: map[string]*authkit.Authenticator{}}
 	c.rig = newRig(t, named, func(cfg *Config) {
-		c.verbs = &storagetest.Failing{Store: cfg.Store.(storage.Store)}
+		c.verbs = storagetest.NewFailing(cfg.Store.(storage.Store))
 		cfg.Store, cfg.Mailer = c.verbs, c.mail
 		cfg.TrustedProxies = TrustedProxies{netip.MustParsePrefix("127.0.0.0/8")}
 	})

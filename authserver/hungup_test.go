@@ -18,7 +18,7 @@ func TestClientHangsUp(t *testing.T) {
 	var hangUp context.CancelFunc
 	var answered []int
 	r := newRig(t, func(c *Config) {
-		store := &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store := storagetest.NewFailing(c.Store.(storage.Store))
 		store.Surround(func(verb string, do func() error) error {
 			if verb == "RotateRefresh" && hangUp != nil {
 				hangUp()

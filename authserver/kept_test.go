@@ -24,7 +24,7 @@ func required(t *testing.T) (r *rig, away *atomic.Bool) {
 	t.Helper()
 	away = new(atomic.Bool)
 	r = newRig(t, func(c *Config) {
-		store := &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store := storagetest.NewFailing(c.Store.(storage.Store))
 		store.Surround(func(verb string, do func() error) error {
 			if verb == "AppendAudit" && away.Load() {
 				return storagetest.ErrInjected

@@ -29,7 +29,7 @@ func TestOutageEndsNoGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var store *storagetest.Failing
 			r := newRig(t, func(c *Config) {
-				store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+				store = storagetest.NewFailing(c.Store.(storage.Store))
 				c.Store = store
 			})
 			p := r.person()
@@ -86,7 +86,7 @@ func TestOutageEndsNoGrant(t *testing.T) {
 func TestNoOutage(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, func(c *Config) {
-		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store = storagetest.NewFailing(c.Store.(storage.Store))
 		c.Store = store
 	})
 	p := r.person()

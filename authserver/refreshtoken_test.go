@@ -140,7 +140,7 @@ func TestARefreshTokenThatTheDatabaseHasLost(t *testing.T) {
 func TestJunkIsNoQuery(t *testing.T) {
 	var store *storagetest.Failing
 	r := newRig(t, func(c *Config) {
-		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		store = storagetest.NewFailing(c.Store.(storage.Store))
 		c.Store = store
 	})
 	p := r.person()

@@ -22,7 +22,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/internal/storage/timed"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
@@ -102,11 +101,11 @@ func newSeen(b *testing.B, store storage.Store, on sight) *seen {
 	}
 	if on.metrics || on.traces {
 		follow := out.traces.Store("sqlite")
-		store = timed.New(store, time.Now,
+		store.Hook(storage.Timed(time.Now,
 			func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {
 				out.metrics.Store(verb, took, err)
 				follow(ctx, verb, began, took, err)
-			})
+			}))
 	}
 	out.rig = newRigRecorded(b, store, nil, authserver.DPoPPolicy{}, out.recorder, func(c *authserver.Config) {
 		if on.attempts {

@@ -297,7 +297,7 @@ func TestSecurityEventOnce(t *testing.T) {
 	} {
 		t.Run("AS-245: a store "+name+" loses no event", func(t *testing.T) {
 			r, _ := eventRig(t, nil)
-			failing := &storagetest.Failing{Store: r.store}
+			failing := storagetest.NewFailing(r.store)
 			h := r.receiver(r.another(storage.Store(failing), func(c *Config) {
 				c.Connectors[0].Events.Audience = []string{stream}
 			}))

@@ -24,7 +24,7 @@ import (
 func TestAuditRequired(t *testing.T) {
 	real := installation.Store(t)
 	var away atomic.Bool
-	store := &storagetest.Failing{Store: real}
+	store := storagetest.NewFailing(real)
 	store.Surround(func(verb string, do func() error) error {
 		if verb == "AppendAudit" && away.Load() {
 			return storagetest.ErrInjected

@@ -35,7 +35,6 @@ var mayImport = map[string][]string{
 	},
 	"internal/storage/storagetest":     {"oauth", "internal/storage", "internal"},
 	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier", "internal/strictjson"},
-	"internal/storage/timed":           {"oauth", "internal/storage"},
 
 	"internal/attempt": {
 		"oauth", "internal/storage", "internal/text", "internal/bounded", "internal/label", "internal/network",
@@ -179,7 +178,7 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"internal/attempt", "oauth", "internal/storage", "internal/audit", "internal/policy", "internal/keys",
 		"metadata", "internal/delegation", "authserver", "dcr", "thirdparty", "internal/secevent", "internal/trust",
-		"mcpresource", "internal/text", "internal", "internal/storage/timed", "internal/admin/adminmcp",
+		"mcpresource", "internal/text", "internal", "internal/admin/adminmcp",
 		"internal/admin/console", "internal/storage/migration",
 	},
 	// the parts of the program that its commands share

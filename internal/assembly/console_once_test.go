@@ -147,7 +147,7 @@ func TestConsoleOutcomeNotKnown(t *testing.T) {
 	t.Parallel()
 	parts := consoled(t, nil).parts
 	clock := &aging{Store: parts.Store}
-	store := &storagetest.Failing{Store: clock}
+	store := storagetest.NewFailing(clock)
 	store.Surround(func(verb string, do func() error) error {
 		if verb == "EndKeyed" {
 			return storagetest.ErrInjected
@@ -227,7 +227,7 @@ func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	t.Parallel()
 	parts := consoled(t, func(c *config.Loaded) { c.Audit.Enabled, c.Audit.Required = true, true }).parts
 	var away atomic.Bool
-	store := &storagetest.Failing{Store: parts.Store}
+	store := storagetest.NewFailing(parts.Store)
 	store.Surround(func(verb string, do func() error) error {
 		if verb == "AppendAudit" && away.Load() {
 			return storagetest.ErrInjected

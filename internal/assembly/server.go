@@ -46,6 +46,7 @@ type Parts struct {
 type Server struct {
 	Auth       *authserver.Server
 	parts      Parts
+	unwatch    func() // ends metrics and traces of the store
 	home       home
 	notifier   *notice.Notifier       // of the administrative APIs; may be nil
 	delegation *thirdparty.Delegation // nil without a configured provider
@@ -63,17 +64,18 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	if p.traces, err = p.newTraces(ctx); err != nil {
 		return nil, err
 	}
+	s := &Server{unwatch: p.watchStore(), after: time.After}
 	defer func() {
 		if err != nil {
+			s.unwatch()
 			p.traces.Close()
 		}
 	}()
-	p.Store, p.replica = p.watched(), secrets.ID("rep_")
+	p.replica = secrets.ID("rep_")
 	if p.peers, err = p.newPeers(); err != nil {
 		return nil, err
 	}
-	s := &Server{audit: p.auditWriter(), after: time.After}
-	if s.audit != nil {
+	if s.audit = p.auditWriter(); s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)
 	}
 	s.parts = p
@@ -122,6 +124,7 @@ func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 // Close stops the gateway, and sends the remaining spans.
 func (s *Server) Close() {
 	defer s.parts.traces.Close()
+	defer s.unwatch()
 	s.stored.close()
 	_ = s.sites.Close()
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
-	"github.com/mcp-authd/mcp-authd/internal/storage/timed"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 )
 
@@ -45,20 +44,20 @@ func mainVersion() string {
 	return ""
 }
 
-// watched returns the store, wrapped for metrics and traces.
-func (p Parts) watched() storage.Store {
+// watchStore reports each verb of the store to metrics and traces, until stop is called.
+func (p Parts) watchStore() (stop func()) {
 	if p.Metrics == nil && p.traces == nil {
-		return p.Store
+		return func() {}
 	}
 	follow := func(context.Context, string, time.Time, time.Duration, error) {}
 	if p.traces != nil {
 		follow = p.traces.Store(p.database())
 	}
-	return timed.New(p.Store, time.Now,
+	return p.Store.Hook(storage.Timed(time.Now,
 		func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {
 			p.Metrics.Store(verb, took, err)
 			follow(ctx, verb, began, took, err)
-		})
+		}))
 }
 
 // database returns the OpenTelemetry name of the database.

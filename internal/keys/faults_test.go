@@ -39,7 +39,7 @@ func TestFailuresAreTold(t *testing.T) {
 		t.Run("AS-121 "+name, func(t *testing.T) {
 			for n := range 30 {
 				c := installation.NewClock()
-				store := &storagetest.Failing{Store: openStore(t)}
+				store := storagetest.NewFailing(openStore(t))
 				config := func(masters ...[]byte) Config {
 					return Config{Store: store, Now: c.Now, SecretKeys: masters, RotateEvery: 24 * time.Hour}
 				}

@@ -18,7 +18,7 @@ import (
 // signing key, or one that no other replica publishes.
 func TestStartFails(t *testing.T) {
 	for n := range 10 {
-		store := &storagetest.Failing{Store: openStore(t)}
+		store := storagetest.NewFailing(openStore(t))
 		config := Config{Store: store, SecretKeys: [][]byte{master}}
 		store.Arm(n)
 		m, err := New(t.Context(), config)

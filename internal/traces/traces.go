@@ -116,8 +116,8 @@ func (c Config) exporter() (out []otlptracehttp.Option) {
 	return out
 }
 
-// Store returns an observer for package internal/storage/timed that records each verb as a span of
-// its request. database is "sqlite" or "postgresql".
+// Store returns a function for storage.Timed that records each verb as a span of its request.
+// database is "sqlite" or "postgresql".
 func (t *Traces) Store(database string) func(context.Context, string, time.Time, time.Duration, error) {
 	system := attribute.String("db.system.name", database)
 	return func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {

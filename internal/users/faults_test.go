@@ -87,10 +87,11 @@ func TestFailuresAreTold(t *testing.T) {
 	} {
 		t.Run("AS-05 "+name, func(t *testing.T) {
 			for n := range 30 {
-				store, log := &storagetest.Failing{}, &strings.Builder{}
+				var store *storagetest.Failing
+				log := &strings.Builder{}
 				r := newRig(t, func(c *Config) {
-					store.Store = c.Store.(storage.Store)
-					c.Store, c.Logger = store, slog.New(slog.NewTextHandler(log, nil))
+					store = storagetest.NewFailing(c.Store.(storage.Store))
+					c.Logger = slog.New(slog.NewTextHandler(log, nil))
 				})
 				act := prepare(t.Context(), r)
 				store.Arm(n)

@@ -81,7 +81,7 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 	t.Cleanup(server.Close)
 	s := &site{
 		Demo: &demotest.Demo{Issuer: server.URL, MCPURL: notes, Username: "alice", Password: passphrase},
-		t:    t, store: &storagetest.Failing{Store: installation.Store(t)}, up: fakeidp.Start(t),
+		t:    t, store: storagetest.NewFailing(installation.Store(t)), up: fakeidp.Start(t),
 	}
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{

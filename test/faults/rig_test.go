@@ -53,7 +53,7 @@ func newRig(t *testing.T) *rig {
 	r := &rig{Clock: installation.NewClock(), t: t, up: fakeidp.Start(t)}
 	r.Set(time.Now().Truncate(time.Second)) // cookies expire by the real clock
 	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
-	r.store = &storagetest.Failing{Store: installation.Store(t)}
+	r.store = storagetest.NewFailing(installation.Store(t))
 
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

@@ -115,7 +115,7 @@ func TestNoRoomWhileItServes(t *testing.T) {
 	becomes(t, s.address, 503, &s.log)
 	wait.Success(t, "the log says why (DL-04)", func() error { // the log arrives through a pipe
 		if log := s.log.String(); !strings.Contains(log,
-			"the store cannot be written: sqlite: remember: the disk is full, ") {
+			"the store cannot be written: sqlite: writable: the disk is full, ") {
 			return errors.New(log)
 		}
 		return nil

@@ -17,7 +17,7 @@ import (
 // 500, if the database becomes busy at any of its store calls (OB-10, A-L7). With a key, a change
 // that may be partly done is not made again.
 func TestBusyInTheMiddle(t *testing.T) {
-	store := &storagetest.Failing{Store: installation.Store(t)}
+	store := storagetest.NewFailing(installation.Store(t))
 	r, d := newRigOn(t, store), newDocument(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
 	r.client(storage.Client{ID: "app", Name: "App", RedirectURIs: []string{"https://app.example.com/callback"},

@@ -38,7 +38,7 @@ func (s *Store) TakeAllowances(
 	for i, d := range draws {
 		keys[i], costs[i], spans[i] = d.Key[:], column.Length(d.Cost), column.Length(d.Span)
 	}
-	err = s.txCommitted(ctx, "take allowances", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "TakeAllowances", func(ctx context.Context, q querier) error {
 		taken, err := each(ctx, q, pgx.RowTo[[]byte], takeAllowances, keys, costs, spans, column.Millis(now))
 		if err != nil || len(taken) == len(draws) {
 			return err

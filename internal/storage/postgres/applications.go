@@ -105,7 +105,7 @@ func expireCodes(userID, resource string, app column.Application, now time.Time)
 
 // ApplicationKeys implements storage.Applications.
 func (s *Store) ApplicationKeys(ctx context.Context, clientIDs []string) (out map[string]string, err error) {
-	err = s.do(ctx, "applications of clients", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "ApplicationKeys", func(ctx context.Context, q querier) error {
 		out, err = applicationKeys(ctx, q, clientIDs)
 		return err
 	})
@@ -133,7 +133,7 @@ func applicationKeys(ctx context.Context, q querier, clientIDs []string) (map[st
 func (s *Store) WithdrawApplication(
 	ctx context.Context, grantID string, by storage.RevokedBy, now time.Time,
 ) (ended int, err error) {
-	err = s.txCommitted(ctx, "withdraw application", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "WithdrawApplication", func(ctx context.Context, q querier) error {
 		var userID, clientID string
 		err := one(ctx, q, []any{&userID, &clientID}, "SELECT user_id, client_id FROM grants WHERE id = $1", grantID)
 		switch {

@@ -86,9 +86,9 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 	if a.Clearance == "" {
-		return s.do(ctx, "approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
+		return s.do(ctx, "Approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
 	}
-	return s.tx(ctx, "approve", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "Approve", func(ctx context.Context, q querier) error {
 		if err := storeApproval(ctx, q, a); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 
 // Approved implements storage.Approvals.
 func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, err error) {
-	err = s.do(ctx, "approved", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Approved", func(ctx context.Context, q querier) error {
 		code, err := storedCode(ctx, q, "id = $1", a.Grant.ID)
 		waits = err == nil && code.Waits(a)
 		return err
@@ -111,7 +111,7 @@ func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, e
 
 // Deny implements storage.Approvals.
 func (s *Store) Deny(ctx context.Context, grantID string, until time.Time) error {
-	return s.do(ctx, "deny", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "Deny", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, spendPage, storage.SpentPage, grantID, column.Millis(until))
 		var approved bool
 		if err == nil { // it waited for a concurrent approval

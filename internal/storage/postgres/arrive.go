@@ -58,7 +58,7 @@ UPDATE sessions s SET upstream_id = $1 FROM held WHERE s.hash = held.hash`
 // Arrive implements storage.Arrivals. It locks the account, and uses the order of a deletion:
 // account, identity, provider sessions, browser sessions.
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User, err error) {
-	err = s.tx(ctx, "arrive", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, "Arrive", func(ctx context.Context, q querier) error {
 		id, made, err := arriving(ctx, q, a)
 		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err

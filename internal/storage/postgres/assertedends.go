@@ -28,7 +28,7 @@ const (
 func (s *Store) EndAsserted(
 	ctx context.Context, e storage.AssertedEnd, use storage.Use, now time.Time,
 ) (ended int, err error) {
-	err = s.txCommitted(ctx, "end asserted", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "EndAsserted", func(ctx context.Context, q querier) error {
 		ended = 0 // if the transaction is repeated
 		if err := spend(ctx, q, use); err != nil {
 			return err

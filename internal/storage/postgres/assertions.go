@@ -42,45 +42,55 @@ var prolong = "UPDATE grants AS g SET auth_time = $7, expires_at = greatest(expi
 	" LIMIT 1 FOR NO KEY UPDATE OF g SKIP LOCKED) RETURNING " + column.GrantRead
 
 // GrantAssertion implements storage.AssertionGrants.
-func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (storage.AssertionOutcome, error) {
+func (s *Store) GrantAssertion(
+	ctx context.Context, a storage.AssertionGrant,
+) (out storage.AssertionOutcome, err error) {
 	if err := column.CheckAssertion(a); err != nil {
 		return storage.AssertionOutcome{}, err
 	}
-	out, err := s.lastingAsserted(ctx, a)
-	if !errors.Is(err, storage.ErrNotFound) {
-		return out, err
-	}
-	err = s.txCommitted(ctx, "grant assertion", func(ctx context.Context, q querier) (err error) {
-		out = storage.AssertionOutcome{}
-		if a.SpendID != "" {
-			err := changed(storage.ErrSpent)(exec(ctx, q, spendAssertion, a.SpendID, column.Millis(a.SpentUntil)))
-			if err != nil {
-				return err
-			}
-		}
-		g := a.Grant
-		if a.Person != nil {
-			if out.User, out.LinkedBy, err = assertedPerson(ctx, q, a); err != nil {
-				return err
-			}
-			g.UserID = out.User.ID
-			turn, err := turnOf(ctx, q, a.Client, g)
-			if err != nil {
-				return err
-			}
-			if err := turn.take(ctx, q, g); err != nil {
-				return err
-			}
-		}
-		if out.Grant, err = putAssertedGrant(ctx, q, a, g); err != nil {
+	err = s.Hooks.Run(ctx, "GrantAssertion", func(ctx context.Context) (err error) {
+		out, err = s.lastingAsserted(ctx, a)
+		if !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		return trustStands(ctx, q, a, g)
+		return s.txCommitted(ctx, "grant assertion", func(ctx context.Context, q querier) (err error) {
+			out, err = grantAsserted(ctx, q, a)
+			return err
+		})
 	})
 	if err != nil {
 		return storage.AssertionOutcome{}, err
 	}
 	return out, nil
+}
+
+func grantAsserted(
+	ctx context.Context, q querier, a storage.AssertionGrant,
+) (out storage.AssertionOutcome, err error) {
+	if a.SpendID != "" {
+		err := changed(storage.ErrSpent)(exec(ctx, q, spendAssertion, a.SpendID, column.Millis(a.SpentUntil)))
+		if err != nil {
+			return out, err
+		}
+	}
+	g := a.Grant
+	if a.Person != nil {
+		if out.User, out.LinkedBy, err = assertedPerson(ctx, q, a); err != nil {
+			return out, err
+		}
+		g.UserID = out.User.ID
+		turn, err := turnOf(ctx, q, a.Client, g)
+		if err != nil {
+			return out, err
+		}
+		if err := turn.take(ctx, q, g); err != nil {
+			return out, err
+		}
+	}
+	if out.Grant, err = putAssertedGrant(ctx, q, a, g); err != nil {
+		return out, err
+	}
+	return out, trustStands(ctx, q, a, g)
 }
 
 // assertedPerson finds or creates the user of an assertion, and links them to the issuer.
@@ -247,7 +257,7 @@ func assertedClient(ctx context.Context, q querier, a storage.AssertionGrant) er
 
 // LinkTrust implements storage.TrustLinks.
 func (s *Store) LinkTrust(ctx context.Context, l storage.TrustLink) error {
-	return s.held(ctx, "link trust", holdUser, l.UserID, func(ctx context.Context, q querier) error {
+	return s.held(ctx, "LinkTrust", holdUser, l.UserID, func(ctx context.Context, q querier) error {
 		if n, err := exec(ctx, q, putTrustLink, column.TrustLinkValues(l)...); err != nil || n > 0 {
 			return err
 		}
@@ -266,7 +276,7 @@ func (s *Store) UnlinkTrust(
 	ctx context.Context, n storage.TrustName, now time.Time,
 ) (out storage.TrustLink, err error) {
 	name := []any{n.Issuer, n.Tenant, string(n.Kind), n.Subject}
-	err = s.txCommitted(ctx, "unlink trust", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "UnlinkTrust", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, "SELECT 1 FROM users WHERE id IN (SELECT user_id FROM trust_links "+ofTrustName+
 			") FOR NO KEY UPDATE", name...)
 		if err != nil {
@@ -289,7 +299,7 @@ func (s *Store) UnlinkTrust(
 func (s *Store) ListTrustLinks(
 	ctx context.Context, userID, issuer string, after storage.TrustName, limit int,
 ) (out []storage.TrustLink, err error) {
-	err = s.do(ctx, "trust links", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "ListTrustLinks", func(ctx context.Context, q querier) error {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.TrustLink, error) {
 			var r column.TrustLinkRow
 			err := row.Scan(r.Dest()...)

@@ -26,7 +26,7 @@ func (s *Store) PutSteps(ctx context.Context, steps []storage.AttemptStep) error
 	if len(steps) == 0 {
 		return nil
 	}
-	return s.tx(ctx, "put steps", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutSteps", func(ctx context.Context, q querier) error {
 		for _, step := range steps {
 			if _, err := exec(ctx, q, putStep, column.Millis(step.At), column.Millis(step.KeptUntil),
 				column.List(step.Keys), string(step.Body)); err != nil {
@@ -43,7 +43,7 @@ func (s *Store) Steps(ctx context.Context, q storage.StepQuery) (out []storage.A
 	if len(q.Keys) > 0 {
 		query, args = query+withAnyKey, append(args, q.Keys)
 	}
-	err = s.do(ctx, "steps", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Steps", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.AttemptStep, error) {
 			var r column.StepRow
 			if err := row.Scan(r.Dest()...); err != nil {

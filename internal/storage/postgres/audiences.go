@@ -11,7 +11,7 @@ import (
 
 // AddAudience implements storage.Audiences.
 func (s *Store) AddAudience(ctx context.Context, a storage.Audience) error {
-	return s.do(ctx, "add audience", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "AddAudience", func(ctx context.Context, q querier) error {
 		values, err := column.AudienceValues(a)
 		if err != nil {
 			return err
@@ -23,7 +23,7 @@ func (s *Store) AddAudience(ctx context.Context, a storage.Audience) error {
 
 // ListAudiences implements storage.Audiences.
 func (s *Store) ListAudiences(ctx context.Context) (out []storage.Audience, err error) {
-	err = s.do(ctx, "list audiences", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListAudiences", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.Audience, error) { return column.ReadAudience(row) }
 		out, err = each(ctx, q, read, "SELECT "+column.AudienceColumns+" FROM audiences ORDER BY issuer")
 		return err
@@ -33,7 +33,7 @@ func (s *Store) ListAudiences(ctx context.Context) (out []storage.Audience, err 
 
 // RemoveAudience implements storage.Audiences.
 func (s *Store) RemoveAudience(ctx context.Context, issuer string) error {
-	return s.do(ctx, "remove audience", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "RemoveAudience", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM audiences WHERE issuer = $1", issuer))
 	})
 }

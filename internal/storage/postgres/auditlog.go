@@ -41,7 +41,7 @@ ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes`
 
 // AuditHead implements storage.AuditLog.
 func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
-	err = s.do(ctx, "audit head", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "AuditHead", func(ctx context.Context, q querier) (err error) {
 		h, err = readAuditHead(ctx, q, writer)
 		return err
 	})
@@ -57,7 +57,7 @@ func readAuditHead(ctx context.Context, q querier, writer string) (h storage.Aud
 func (s *Store) AppendAudit(
 	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
 ) error {
-	return s.txCommitted(ctx, "append to the audit log", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "AppendAudit", func(ctx context.Context, q querier) error {
 		end, err := auditEnd(ctx, q, writer, known)
 		if errors.Is(err, pgx.ErrNoRows) {
 			if _, err = exec(ctx, q, beginAudit); err == nil {
@@ -131,7 +131,7 @@ func tileArrays(tiles []storage.AuditTile) []any {
 // AuditEntries implements storage.AuditLog.
 func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
 	sql, args := column.AuditSelect(q, func(n int) string { return "$" + strconv.Itoa(n) })
-	err = s.do(ctx, "audit entries", func(ctx context.Context, c querier) (err error) {
+	err = s.do(ctx, "AuditEntries", func(ctx context.Context, c querier) (err error) {
 		out, err = each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
 			return column.ReadAuditEntry(row)
 		}, sql, args...)
@@ -148,7 +148,7 @@ func (s *Store) SearchAudit(
 	ctx context.Context, q storage.AuditSearch,
 ) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
 	search := column.NewAuditSearch(q, func(n int) string { return "$" + strconv.Itoa(n) })
-	err = s.do(ctx, "search audit", func(ctx context.Context, c querier) error {
+	err = s.do(ctx, "SearchAudit", func(ctx context.Context, c querier) error {
 		sql, args := search.Find()
 		all, err := each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
 			return column.ReadAuditEntry(row)
@@ -176,7 +176,7 @@ func (s *Store) SearchAudit(
 func (s *Store) AuditTiles(
 	ctx context.Context, level int, from int64, limit int,
 ) (out []storage.AuditTile, err error) {
-	err = s.do(ctx, "audit tiles", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "AuditTiles", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.AuditTile, error) {
 			return column.ReadAuditTile(row)
 		}, "SELECT level, number, hashes FROM audit_tiles WHERE level = $1 AND number >= $2 ORDER BY number LIMIT $3",
@@ -188,7 +188,7 @@ func (s *Store) AuditTiles(
 
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
-	err = s.txCommitted(ctx, "remove audit entries", func(ctx context.Context, q querier) error {
+	err = s.txCommitted(ctx, "RemoveAudit", func(ctx context.Context, q querier) error {
 		h, err := readAuditHead(ctx, q, "")
 		if err != nil {
 			return err
@@ -208,7 +208,7 @@ func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first 
 
 // PutCheckpoint implements storage.AuditCheckpoints.
 func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
-	return s.do(ctx, "put checkpoint", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutCheckpoint", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrExists)(exec(ctx, q,
 			"INSERT INTO audit_checkpoints (size, at, signed) VALUES ($1,$2,$3) ON CONFLICT (size) DO NOTHING",
 			p.Size, column.Millis(p.At), string(p.Signed)))
@@ -217,7 +217,7 @@ func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) er
 
 // Checkpoints implements storage.AuditCheckpoints.
 func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
-	err = s.do(ctx, "checkpoints", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Checkpoints", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, checkpoint,
 			"SELECT size, at, signed FROM audit_checkpoints WHERE size > $1 ORDER BY size LIMIT $2", after, max(limit, 0))
 		return err
@@ -231,7 +231,7 @@ func checkpoint(row pgx.CollectableRow) (storage.AuditCheckpoint, error) {
 
 // LastCheckpoint implements storage.AuditCheckpoints.
 func (s *Store) LastCheckpoint(ctx context.Context) (c storage.AuditCheckpoint, err error) {
-	err = s.do(ctx, "last checkpoint", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "LastCheckpoint", func(ctx context.Context, q querier) (err error) {
 		c, err = column.ReadCheckpoint(
 			q.QueryRow(ctx, "SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1"))
 		return err

@@ -21,7 +21,7 @@ const (
 func (s *Store) OpenAuditSink(
 	ctx context.Context, name string, now time.Time,
 ) (sink storage.AuditSink, err error) {
-	err = s.do(ctx, "open audit sink", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "OpenAuditSink", func(ctx context.Context, q querier) (err error) {
 		if _, err := exec(ctx, q, beginSink, name, column.Millis(now)); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func (s *Store) OpenAuditSink(
 
 // MoveAuditSink implements storage.AuditSinks.
 func (s *Store) MoveAuditSink(ctx context.Context, from int64, k storage.AuditSink) error {
-	return s.do(ctx, "move audit sink", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "MoveAuditSink", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrChanged)(exec(
 			ctx, q, moveSink, k.Name, from, k.Next, k.Lost, k.Failed, column.Millis(k.At)))
 	})
@@ -41,7 +41,7 @@ func (s *Store) MoveAuditSink(ctx context.Context, from int64, k storage.AuditSi
 
 // AuditSinks implements storage.AuditSinks.
 func (s *Store) AuditSinks(ctx context.Context) (out []storage.AuditSink, err error) {
-	err = s.do(ctx, "audit sinks", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "AuditSinks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.AuditSink, error) {
 			return column.ReadAuditSink(row)
 		}, "SELECT "+column.AuditSinkColumns+" FROM audit_sinks ORDER BY name")

@@ -21,7 +21,7 @@ WHERE $1 = '' OR key >= $1 || '/' AND key < $1 || '0' ORDER BY key LIMIT $2`
 
 // PutCertificateFile implements storage.CertificateFiles.
 func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFile) error {
-	return s.do(ctx, "put certificate file", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutCertificateFile", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, putCertificateFile, f.Key, f.Sealed, column.Millis(f.ModifiedAt))
 		return err
 	})
@@ -30,7 +30,7 @@ func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFil
 // CertificateFile implements storage.CertificateFiles.
 func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.CertificateFile, err error) {
 	f.Key = key
-	err = s.do(ctx, "certificate file", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "CertificateFile", func(ctx context.Context, q querier) error {
 		var at int64
 		err := one(ctx, q, []any{&f.Sealed, &at}, "SELECT sealed, modified_at FROM certificate_files WHERE key = $1", key)
 		f.ModifiedAt = column.Time(at)
@@ -43,7 +43,7 @@ func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.Cert
 func (s *Store) CertificateFilesBelow(
 	ctx context.Context, path string, limit int,
 ) (out []storage.CertificateFile, err error) {
-	err = s.do(ctx, "certificate files", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "CertificateFilesBelow", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (f storage.CertificateFile, err error) {
 			var at int64
 			err = row.Scan(&f.Key, &at)
@@ -57,7 +57,7 @@ func (s *Store) CertificateFilesBelow(
 
 // DeleteCertificateFiles implements storage.CertificateFiles.
 func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
-	return s.do(ctx, "delete certificate files", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "DeleteCertificateFiles", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, deleteCertificateFiles, key)
 		return err
 	})
@@ -65,7 +65,7 @@ func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
 
 // ResealCertificateFile implements storage.CertificateFiles.
 func (s *Store) ResealCertificateFile(ctx context.Context, key string, old, sealed []byte) error {
-	return s.do(ctx, "reseal certificate file", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ResealCertificateFile", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, resealCertificateFile, key, old, sealed)
 		if err == nil && n == 0 {
 			return storage.ErrSpent

@@ -85,7 +85,7 @@ func clearanceLive(now string) string { return column.ClearanceLive(now, isCut, 
 
 // AskClearance implements storage.Clearances.
 func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out storage.Clearance, err error) {
-	err = s.txCommitted(ctx, "ask for clearance", func(ctx context.Context, q querier) (err error) {
+	err = s.txCommitted(ctx, "AskClearance", func(ctx context.Context, q querier) (err error) {
 		key, now := a.Key(), column.Millis(a.CreatedAt)
 		if out, err = clearance(ctx, q, spendClearance, key[:], now); !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -157,7 +157,7 @@ func clearance(ctx context.Context, q querier, sql string, args ...any) (storage
 
 // Clearance implements storage.Clearances.
 func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out storage.Clearance, err error) {
-	err = s.do(ctx, "clearance", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Clearance", func(ctx context.Context, q querier) (err error) {
 		out, err = clearance(ctx, q, readClearance, id, column.Millis(now))
 		return err
 	})
@@ -166,7 +166,7 @@ func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out st
 
 // DecideClearance implements storage.Clearances.
 func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision) (out storage.Clearance, err error) {
-	err = s.txCommitted(ctx, "decide clearance", func(ctx context.Context, q querier) (err error) {
+	err = s.txCommitted(ctx, "DecideClearance", func(ctx context.Context, q querier) (err error) {
 		state, now := column.Decided(d), column.Millis(d.Now)
 		out, err = clearance(ctx, q, decideClearance, d.ID, state, d.Session[:], now)
 		if !errors.Is(err, pgx.ErrNoRows) {
@@ -189,7 +189,7 @@ func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision
 func (s *Store) WaitingClearances(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Clearance, err error) {
-	err = s.do(ctx, "waiting clearances", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "WaitingClearances", func(ctx context.Context, q querier) error {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Clearance, error) {
 			var r column.ClearanceRow
 			if err := row.Scan(r.Dest()...); err != nil {

@@ -15,7 +15,7 @@ const insertClient = "INSERT INTO clients (" + column.ClientColumns +
 
 // PutClient implements storage.Clients.
 func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
-	return s.do(ctx, "put client", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutClient", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrExists)(exec(ctx, q, insertClient, column.ClientValues(cl)...))
 	})
 }
@@ -25,7 +25,7 @@ ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE clients.de
 
 // ReplaceClient implements storage.Clients.
 func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
-	return s.do(ctx, "replace client", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ReplaceClient", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrRevoked)(
 			exec(ctx, q, replaceClient, append(column.ClientValues(cl), column.Millis(now))...),
 		)
@@ -34,7 +34,7 @@ func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.T
 
 // Client implements storage.Clients.
 func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err error) {
-	err = s.do(ctx, "client", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Client", func(ctx context.Context, q querier) (err error) {
 		var r column.ClientRow
 		var deleted *int64
 		err = one(ctx, q, append(r.Dest(), &deleted),
@@ -53,7 +53,7 @@ func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err 
 
 // ListClients implements storage.Clients.
 func (s *Store) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
-	err = s.do(ctx, "list clients", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListClients", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -72,7 +72,7 @@ ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(clients.deleted_at, e
 
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {
-	return s.tx(ctx, "delete client", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "DeleteClient", func(ctx context.Context, q querier) error {
 		if err := all(ctx, q, statement{tombstone, []any{id, column.Millis(now)}}); err != nil {
 			return err
 		}

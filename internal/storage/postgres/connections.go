@@ -39,7 +39,7 @@ func (s *Store) Connections(
 	if before != "" {
 		sql, args = sql+pageBefore, append(args, before)
 	}
-	err = s.tx(ctx, "connections", func(ctx context.Context, q querier) (err error) {
+	err = s.tx(ctx, "Connections", func(ctx context.Context, q querier) (err error) {
 		if _, err := q.Exec(ctx, inOrder); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func scanConnection(row pgx.CollectableRow) (storage.Connection, error) {
 func (s *Store) Connection(
 	ctx context.Context, userID, id string, now time.Time,
 ) (out storage.Connection, err error) {
-	err = s.do(ctx, "connection", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Connection", func(ctx context.Context, q querier) error {
 		out, err = connection(ctx, q, userID, id, now)
 		return err
 	})
@@ -80,7 +80,7 @@ func connection(ctx context.Context, q querier, userID, id string, now time.Time
 // NarrowGrant implements storage.Connections. It locks the grants, so that of two concurrent calls
 // the second sees the result of the first.
 func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error {
-	return s.txCommitted(ctx, "narrow grant", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "NarrowGrant", func(ctx context.Context, q querier) error {
 		g, app, err := applicationOf(ctx, q, userID, id, now)
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func applicationOf(
 
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.txCommitted(ctx, "pause grant", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "PauseGrant", func(ctx context.Context, q querier) error {
 		g, apps, err := unmergedOf(ctx, q, userID, id, now)
 		for i := 0; err == nil && i < len(apps); i++ {
 			err = storePause(ctx, q, g, apps[i], column.PauseLimit(i), now)
@@ -176,7 +176,7 @@ func unmergedOf(
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.txCommitted(ctx, "resume grant", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "ResumeGrant", func(ctx context.Context, q querier) error {
 		g, apps, err := unmergedOf(ctx, q, userID, id, now)
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 // It holds the account, so that a session which begins meanwhile is there to be ended, or finds
 // that everything was stopped: see PutSession and CollectRemoteSignIn.
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
-	return s.tx(ctx, "stop everything", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "StopEverything", func(ctx context.Context, q querier) error {
 		if _, err := exec(ctx, q, "UPDATE users SET stopped_at = greatest(stopped_at, $2::bigint) WHERE id = $1",
 			userID, column.Millis(now)); err != nil {
 			return err

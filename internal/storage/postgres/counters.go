@@ -13,7 +13,7 @@ import (
 
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.do(ctx, "spend", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "Spend", func(ctx context.Context, q querier) error {
 		return spend(ctx, q, storage.Use{Purpose: purpose, ID: id, Expires: expires})
 	})
 }
@@ -24,7 +24,7 @@ WHERE set_config('synchronous_commit', 'off', true) = 'off' ON CONFLICT DO NOTHI
 
 // SpendProof implements storage.Proofs.
 func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.do(ctx, "spend proof", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SpendProof", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(exec(ctx, q, spendProof, purpose, id, column.Millis(expires)))
 	})
 }
@@ -42,7 +42,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.e
 // Lease implements storage.Leases. It uses a row and not an advisory lock, because a pooler gives
 // each transaction another session.
 func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
-	err = s.do(ctx, "lease", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Lease", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
 		held = n > 0
 		return err
@@ -63,7 +63,7 @@ RETURNING count`
 func (s *Store) RecordFailure(
 	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
 ) (n int, err error) {
-	err = s.do(ctx, "record failure", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "RecordFailure", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
 	})
 	return n, err
@@ -73,7 +73,7 @@ func (s *Store) RecordFailure(
 func (s *Store) FailureCount(
 	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
 ) (n int, last time.Time, err error) {
-	err = s.do(ctx, "failure count", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "FailureCount", func(ctx context.Context, q querier) error {
 		var at int64
 		err := one(ctx, q, []any{&n, &at},
 			"SELECT count, last_at FROM failures WHERE key = $1 AND first_at + $2::bigint > $3",
@@ -89,7 +89,7 @@ func (s *Store) FailureCount(
 
 // ClearFailures implements storage.Failures.
 func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
-	return s.do(ctx, "clear failures", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ClearFailures", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "DELETE FROM failures WHERE key = $1", key[:])
 		return err
 	})
@@ -109,7 +109,7 @@ WHERE CASE WHEN f.first_at + $3 <= $2 THEN 0 ELSE f.count END = $4`
 func (s *Store) TakeTry(
 	ctx context.Context, key storage.Hash, seen int, now time.Time, window time.Duration,
 ) error {
-	return s.do(ctx, "take try", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "TakeTry", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrChanged)(
 			exec(ctx, q, takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
 	})
@@ -117,7 +117,7 @@ func (s *Store) TakeTry(
 
 // ReturnTry implements storage.Failures.
 func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
-	return s.do(ctx, "return try", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ReturnTry", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "UPDATE failures SET count = count - 1 WHERE key = $1 AND count > 0", key[:])
 		return err
 	})

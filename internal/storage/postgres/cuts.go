@@ -69,10 +69,7 @@ func (s *Store) CutGrants(
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
 	if sel.Application != "" {
-		if err := s.fileClients(ctx); err != nil {
-			return storage.Cut{}, err
-		}
-		err := s.tx(ctx, "cut application", func(ctx context.Context, q querier) error {
+		err := s.filedTx(ctx, "CutGrants", s.tx, func(ctx context.Context, q querier) error {
 			return cutApplication(ctx, q, row, now)
 		})
 		return row.Cut(), err
@@ -81,7 +78,7 @@ func (s *Store) CutGrants(
 	if sel.Trust != "" {
 		put = putTrustCut
 	}
-	err := s.do(ctx, "cut grants", func(ctx context.Context, q querier) error {
+	err := s.do(ctx, "CutGrants", func(ctx context.Context, q querier) error {
 		return all(ctx, q, append(noteCut(sel, now), statement{put, row.Values(0)}, endPauses(sel))...)
 	})
 	return row.Cut(), err
@@ -162,7 +159,7 @@ func noteCut(sel storage.Selection, now time.Time) []statement {
 
 // PendingCuts implements storage.Cuts.
 func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.Cut, err error) {
-	err = s.do(ctx, "pending cuts", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "PendingCuts", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Cut, error) {
 			var r column.CutRow
 			err := row.Scan(r.Dest()...)
@@ -175,10 +172,8 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 
 // FollowCut implements storage.Cuts. Callers take turns with the lock on the cut.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
-	if err := s.fileClients(ctx); err != nil { // clients that a cut by application has not seen
-		return out, err
-	}
-	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
+	// a cut by application has not seen unfiled clients
+	err = s.filedTx(ctx, "FollowCut", s.txCommitted, func(ctx context.Context, q querier) error {
 		var r column.CutRow
 		err := one(ctx, q, r.Dest(), readCut, id)
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -12,7 +12,7 @@ import (
 
 // PutDeparture implements storage.Departures.
 func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
-	return s.do(ctx, "put departure", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutDeparture", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrExists)(
 			exec(ctx, q, "INSERT INTO departures (key, sealed, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
 				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
@@ -21,7 +21,7 @@ func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 
 // TakeDeparture implements storage.Departures: one of N callers deletes the row.
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (out storage.Departure, err error) {
-	err = s.do(ctx, "take departure", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "TakeDeparture", func(ctx context.Context, q querier) error {
 		var sealed []byte
 		var expires int64
 		err := one(ctx, q, []any{&sealed, &expires},
@@ -42,7 +42,7 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 func (s *Store) AbandonedDepartures(
 	ctx context.Context, now time.Time, limit int,
 ) (out []storage.Departure, err error) {
-	err = s.do(ctx, "abandoned departures", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "AbandonedDepartures", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Departure, error) {
 			var key, sealed []byte
 			var expires int64
@@ -62,7 +62,7 @@ func (s *Store) AbandonedDepartures(
 func (s *Store) SessionEnd(
 	ctx context.Context, session storage.Hash, now time.Time,
 ) (connector, reason string, err error) {
-	err = s.do(ctx, "session end", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "SessionEnd", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&connector, &reason},
 			"SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
 			session[:], column.Millis(now))

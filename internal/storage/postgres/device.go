@@ -33,7 +33,7 @@ RETURNING ` + column.DeviceRead + ", early"
 
 // PutDevice implements storage.Devices.
 func (s *Store) PutDevice(ctx context.Context, d storage.Device) error {
-	return s.do(ctx, "put device", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutDevice", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, putDevice, column.DeviceValues(d)...)
 		return err
 	})
@@ -43,7 +43,7 @@ func (s *Store) PutDevice(ctx context.Context, d storage.Device) error {
 func (s *Store) DeviceByUserCode(
 	ctx context.Context, userCode storage.Hash, now time.Time,
 ) (d storage.Device, err error) {
-	err = s.do(ctx, "device", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "DeviceByUserCode", func(ctx context.Context, q querier) error {
 		var row column.DeviceRow
 		err := one(ctx, q, row.Dest(), readDevice, userCode[:], column.Millis(now))
 		if err == nil {
@@ -56,7 +56,7 @@ func (s *Store) DeviceByUserCode(
 
 // ApproveDevice implements storage.Devices.
 func (s *Store) ApproveDevice(ctx context.Context, a storage.Approval) error {
-	return s.tx(ctx, "approve device", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "ApproveDevice", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, approveDevice, column.Millis(a.Now), a.Code.Hash[:], a.Grant.ID, a.Grant.ClientID,
 			a.Grant.Resource)
 		if err == nil && n == 0 {
@@ -71,7 +71,7 @@ func (s *Store) ApproveDevice(ctx context.Context, a storage.Approval) error {
 
 // DenyDevice implements storage.Devices.
 func (s *Store) DenyDevice(ctx context.Context, code storage.Hash, now time.Time) error {
-	return s.do(ctx, "deny device", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "DenyDevice", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, denyDevice, column.Millis(now), code[:])
 		if err == nil && n == 0 {
 			err = undecidable(ctx, q, code)
@@ -97,7 +97,7 @@ func undecidable(ctx context.Context, q querier, code storage.Hash) error {
 func (s *Store) PollDevice(
 	ctx context.Context, code storage.Hash, clientID string, now time.Time,
 ) (p storage.Poll, err error) {
-	err = s.do(ctx, "poll device", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PollDevice", func(ctx context.Context, q querier) error {
 		var row column.DeviceRow
 		err := one(ctx, q, append(row.Dest(), &p.Early), pollDevice, column.Millis(now), code[:], clientID,
 			storage.DeviceSlowDown.Milliseconds())

@@ -18,7 +18,7 @@ func (s *Store) EndUpstreams(
 	if len(column.KeyFields(k)) == 0 {
 		return nil, nil
 	}
-	err = s.tx(ctx, "end upstreams", func(ctx context.Context, q querier) (err error) {
+	err = s.tx(ctx, "EndUpstreams", func(ctx context.Context, q querier) (err error) {
 		out, err = endSelected(ctx, q, k, reason, now)
 		return err
 	})
@@ -32,7 +32,7 @@ func (s *Store) EndUpstreams(
 func (s *Store) EndUpstreamsOnce(
 	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
 ) (out []storage.Upstream, err error) {
-	err = s.tx(ctx, "end upstreams once", func(ctx context.Context, q querier) (err error) {
+	err = s.tx(ctx, "EndUpstreamsOnce", func(ctx context.Context, q querier) (err error) {
 		if err := spend(ctx, q, use); err != nil {
 			return err
 		}

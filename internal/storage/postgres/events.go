@@ -12,7 +12,7 @@ import (
 
 // PutEvent implements storage.Events.
 func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
-	return s.do(ctx, "put event", func(ctx context.Context, q querier) error { return putEvent(ctx, q, e) })
+	return s.do(ctx, "PutEvent", func(ctx context.Context, q querier) error { return putEvent(ctx, q, e) })
 }
 
 func putEvent(ctx context.Context, q querier, e storage.Event) error {
@@ -27,7 +27,7 @@ const takeEvents = `UPDATE events SET leased_at = $1 WHERE id IN (
 
 // TakeEvents implements storage.Events. It skips rows that another replica is taking.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
-	err = s.do(ctx, "take events", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "TakeEvents", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, event, takeEvents, column.Millis(now),
 			column.Millis(now.Add(-storage.EventLease)), max(limit, 0))
 		return err
@@ -38,7 +38,7 @@ func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out [
 
 // LoggedEvents implements storage.Events.
 func (s *Store) LoggedEvents(ctx context.Context, ids []string, now time.Time) error {
-	return s.do(ctx, "logged events", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "LoggedEvents", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "UPDATE events SET taken_at = $1 WHERE id = ANY($2)", column.Millis(now), ids)
 		return err
 	})

@@ -59,6 +59,20 @@ func (s *Store) fileClients(ctx context.Context) error {
 	}
 }
 
+// filedTx is tx, which is s.tx or s.txCommitted, after filing all clients.
+func (s *Store) filedTx(
+	ctx context.Context, verb string,
+	tx func(context.Context, string, func(context.Context, querier) error) error,
+	fn func(ctx context.Context, q querier) error,
+) error {
+	return s.Hooks.Run(ctx, verb, func(ctx context.Context) error {
+		if err := s.fileClients(ctx); err != nil {
+			return err
+		}
+		return tx(ctx, verb, fn)
+	})
+}
+
 // fileSome files up to column.FileBatch clients, and returns how many it has found.
 func fileSome(ctx context.Context, q querier) (int, error) {
 	var ids, keys, names, redirects []string
@@ -91,30 +105,39 @@ func scanFiled(row pgx.CollectableRow) (u unfiled, err error) {
 }
 
 // FiledApplications implements storage.Applications.
-func (s *Store) FiledApplications(ctx context.Context, q storage.Search) ([]storage.FiledApplication, error) {
-	return s.filed(ctx, filedAfter, q.After, storage.Fold(q.Text), q.Limit)
+func (s *Store) FiledApplications(
+	ctx context.Context, q storage.Search,
+) (out []storage.FiledApplication, err error) {
+	err = s.Hooks.Run(ctx, "FiledApplications", func(ctx context.Context) (err error) {
+		out, err = s.filed(ctx, filedAfter, q.After, storage.Fold(q.Text), q.Limit)
+		return err
+	})
+	return out, err
 }
 
 // FiledApplication implements storage.Applications.
 func (s *Store) FiledApplication(ctx context.Context, key string) (out storage.FiledApplication, err error) {
-	err = s.do(ctx, "application of a key", func(ctx context.Context, q querier) error {
-		err := one(ctx, q, []any{&key}, "SELECT counts_as FROM application_aliases WHERE application = $1", key)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
+	err = s.Hooks.Run(ctx, "FiledApplication", func(ctx context.Context) error {
+		err := s.do(ctx, "application of a key", func(ctx context.Context, q querier) error {
+			err := one(ctx, q, []any{&key}, "SELECT counts_as FROM application_aliases WHERE application = $1", key)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		found, err := s.filed(ctx, filedOne, key)
+		if err == nil && len(found) == 0 {
+			err = storage.ErrNotFound
+		}
+		if err == nil {
+			out = found[0]
 		}
 		return err
 	})
-	if err != nil {
-		return out, err
-	}
-	found, err := s.filed(ctx, filedOne, key)
-	if err == nil && len(found) == 0 {
-		err = storage.ErrNotFound
-	}
-	if err != nil {
-		return out, err
-	}
-	return found[0], nil
+	return out, err
 }
 
 func (s *Store) filed(ctx context.Context, query string, args ...any) (out []storage.FiledApplication, err error) {
@@ -162,7 +185,7 @@ func describe(ctx context.Context, q querier, a *storage.FiledApplication) (err 
 func (s *Store) ApplicationClients(
 	ctx context.Context, key, after string, limit int,
 ) (out []storage.Client, err error) {
-	err = s.do(ctx, "clients of an application", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ApplicationClients", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -180,7 +203,7 @@ func (s *Store) ApplicationClients(
 func (s *Store) ApplicationGrants(
 	ctx context.Context, key string, now time.Time, limit int,
 ) (n storage.ApplicationCount, err error) {
-	err = s.do(ctx, "grants of an application", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "ApplicationGrants", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&n.Grants, &n.People},
 			"SELECT count(*), count(DISTINCT nullif(user_id, '')) FROM ("+grantsOf+") x", key, column.Millis(now), limit)
 	})
@@ -189,10 +212,7 @@ func (s *Store) ApplicationGrants(
 
 // HoldApplication implements storage.Applications.
 func (s *Store) HoldApplication(ctx context.Context, h storage.Hold) error {
-	if err := s.fileClients(ctx); err != nil {
-		return err
-	}
-	return s.tx(ctx, "hold application", func(ctx context.Context, q querier) error {
+	return s.filedTx(ctx, "HoldApplication", s.tx, func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, putHold, append(column.HoldValues(h), storage.MaxHolds)...)
 		if err != nil {
 			return err
@@ -234,14 +254,14 @@ func cutApplication(ctx context.Context, q querier, row column.CutRow, now time.
 
 // ReleaseApplication implements storage.Applications.
 func (s *Store) ReleaseApplication(ctx context.Context, key string) error {
-	return s.do(ctx, "release application", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ReleaseApplication", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM application_holds WHERE application = $1", key))
 	})
 }
 
 // Holds implements storage.Applications.
 func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err error) {
-	err = s.do(ctx, "holds", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Holds", func(ctx context.Context, q querier) error {
 		all, err := each(ctx, q, func(row pgx.CollectableRow) (storage.Hold, error) {
 			var r column.HoldRow
 			err := row.Scan(r.Dest()...)
@@ -258,10 +278,7 @@ func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err err
 
 // DeleteApplication implements storage.Applications.
 func (s *Store) DeleteApplication(ctx context.Context, key string, now time.Time) error {
-	if err := s.fileClients(ctx); err != nil {
-		return err
-	}
-	return s.tx(ctx, "delete application", func(ctx context.Context, q querier) error {
+	return s.filedTx(ctx, "DeleteApplication", s.tx, func(ctx context.Context, q querier) error {
 		err := all(ctx, q, statement{"UPDATE clients SET " + column.Bury + "$2 WHERE application = $1 AND deleted_at IS NULL",
 			[]any{key, column.Millis(now)}})
 		if err != nil {
@@ -273,10 +290,7 @@ func (s *Store) DeleteApplication(ctx context.Context, key string, now time.Time
 
 // MergeApplications implements storage.Applications.
 func (s *Store) MergeApplications(ctx context.Context, key, into string, now time.Time) error {
-	if err := s.fileClients(ctx); err != nil {
-		return err
-	}
-	return s.txCommitted(ctx, "merge applications", func(ctx context.Context, q querier) error {
+	return s.filedTx(ctx, "MergeApplications", s.txCommitted, func(ctx context.Context, q querier) error {
 		if err := beginMerge(ctx, q); err != nil {
 			return err
 		}
@@ -312,7 +326,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 
 // SplitApplication implements storage.Applications.
 func (s *Store) SplitApplication(ctx context.Context, key string, now time.Time) error {
-	return s.tx(ctx, "split application", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "SplitApplication", func(ctx context.Context, q querier) error {
 		var of string
 		var cut bool
 		err := one(ctx, q, []any{&of}, "SELECT counts_as FROM application_aliases WHERE application = $1", key)

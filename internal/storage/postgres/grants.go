@@ -32,7 +32,7 @@ func (s *Store) ListGrants(
 		sql += " AND left(id, 11) >= left($1, 11)"
 		order = "left(id, 11), id"
 	}
-	err = s.do(ctx, "list grants", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListGrants", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Grant, error) {
 			var r column.GrantRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -47,7 +47,7 @@ func (s *Store) ListGrants(
 
 // Grant implements storage.Grants.
 func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err error) {
-	err = s.do(ctx, "grant", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Grant", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
 		err := one(ctx, q, row.Dest(), "SELECT "+column.GrantRead+" FROM grants WHERE id = $1", id)
 		if err == nil {
@@ -60,7 +60,7 @@ func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err erro
 
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
-	return s.tx(ctx, "forget consent", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "ForgetConsent", func(ctx context.Context, q querier) error {
 		if userID == "" || clientID == "" || resource == "" {
 			return nil // an empty field would select more grants, not fewer
 		}

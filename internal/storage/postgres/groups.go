@@ -37,7 +37,7 @@ WHERE u.id = $1 ORDER BY m.group_name`
 
 // CreateGroup implements storage.Groups.
 func (s *Store) CreateGroup(ctx context.Context, g storage.Group) error {
-	return s.tx(ctx, "create group", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "CreateGroup", func(ctx context.Context, q querier) error {
 		var n int
 		if err := one(ctx, q, []any{&n}, "SELECT count(*) FROM account_groups"); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s *Store) CreateGroup(ctx context.Context, g storage.Group) error {
 // DeleteGroup implements storage.Groups. The foreign key of access_rules makes it fail if a rule is
 // stored concurrently.
 func (s *Store) DeleteGroup(ctx context.Context, name string) error {
-	return s.tx(ctx, "delete group", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "DeleteGroup", func(ctx context.Context, q querier) error {
 		var named bool
 		err := one(ctx, q, []any{&named}, "SELECT EXISTS (SELECT 1 FROM access_rules WHERE group_name = $1)", name)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 
 // ListGroups implements storage.Groups.
 func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error) {
-	err = s.do(ctx, "list groups", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListGroups", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.Group, error) { return column.ReadGroup(row) }
 		out, err = each(ctx, q, read, column.ListGroups)
 		return err
@@ -79,7 +79,7 @@ func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error)
 
 // GroupMembers implements storage.Groups.
 func (s *Store) GroupMembers(ctx context.Context, group, after string, limit int) (out []storage.Member, err error) {
-	err = s.do(ctx, "group members", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "GroupMembers", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.Member, error) { return column.ReadMember(row) }
 		out, err = each(ctx, q, read, groupMembers, group, column.NameKey(after), limit)
 		return err
@@ -89,14 +89,14 @@ func (s *Store) GroupMembers(ctx context.Context, group, after string, limit int
 
 // AddMember implements storage.Groups.
 func (s *Store) AddMember(ctx context.Context, group, userID string, now time.Time) error {
-	return s.do(ctx, "add member", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "AddMember", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, addMember, group, userID, column.Millis(now)))
 	})
 }
 
 // RemoveMember implements storage.Groups.
 func (s *Store) RemoveMember(ctx context.Context, group, userID string) error {
-	return s.do(ctx, "remove member", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "RemoveMember", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q,
 			"DELETE FROM group_members WHERE group_name = $1 AND user_id = $2", group, userID))
 	})
@@ -104,7 +104,7 @@ func (s *Store) RemoveMember(ctx context.Context, group, userID string) error {
 
 // Membership implements storage.Groups.
 func (s *Store) Membership(ctx context.Context, userID string) (out storage.Membership, err error) {
-	err = s.do(ctx, "membership", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Membership", func(ctx context.Context, q querier) error {
 		out = storage.Membership{UserID: userID}
 		groups, err := each(ctx, q, func(row pgx.CollectableRow) (group *string, err error) {
 			err = row.Scan(&out.Name, &group)
@@ -128,7 +128,7 @@ func (s *Store) Membership(ctx context.Context, userID string) (out storage.Memb
 
 // PutAccessRule implements storage.AccessRules.
 func (s *Store) PutAccessRule(ctx context.Context, r storage.AccessRule) error {
-	return s.tx(ctx, "put access rule", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutAccessRule", func(ctx context.Context, q querier) error {
 		if err := changed(storage.ErrNotFound)(exec(ctx, q, putRule, column.RuleValues(r)...)); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (s *Store) PutAccessRule(ctx context.Context, r storage.AccessRule) error {
 
 // DeleteAccessRule implements storage.AccessRules.
 func (s *Store) DeleteAccessRule(ctx context.Context, r storage.AccessRule) error {
-	return s.do(ctx, "delete access rule", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "DeleteAccessRule", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q,
 			"DELETE FROM access_rules WHERE resource = $1 AND subject = $2", r.Resource, column.RuleSubject(r)))
 	})
@@ -153,7 +153,7 @@ func (s *Store) DeleteAccessRule(ctx context.Context, r storage.AccessRule) erro
 
 // ListAccessRules implements storage.AccessRules.
 func (s *Store) ListAccessRules(ctx context.Context) (out []storage.AccessRule, err error) {
-	err = s.do(ctx, "list access rules", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListAccessRules", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.AccessRule, error) { return column.ReadAccessRule(row) }
 		out, err = each(ctx, q, read, listRules)
 		return err

@@ -38,7 +38,7 @@ func handOver(ended []storage.Upstream, now time.Time) (out []statement) {
 
 // TakeHandbacks implements storage.Handbacks. It skips rows that another replica is taking.
 func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
-	err = s.do(ctx, "take handbacks", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "TakeHandbacks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (u storage.Upstream, err error) {
 			err = row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
 			return u, err

@@ -11,7 +11,7 @@ import (
 
 // Identities implements storage.Identities.
 func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Identity, err error) {
-	err = s.do(ctx, "identities", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Identities", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Identity, error) {
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
@@ -40,6 +40,6 @@ func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Up
 			[]any{u.UserID, u.Connector, u.Subject}, u.Reason, u.Now)
 		return err
 	}
-	err = s.held(ctx, "unlink", holdUser, u.UserID, while(u.UserID, u.In, remove))
+	err = s.held(ctx, "Unlink", holdUser, u.UserID, while(u.UserID, u.In, remove))
 	return ended, err
 }

@@ -26,7 +26,7 @@ WHERE keyed_requests.expires_at <= $6`
 func (s *Store) BeginKeyed(
 	ctx context.Context, r storage.KeyedRequest, most int, now time.Time,
 ) (stored storage.KeyedRequest, begun bool, err error) {
-	err = s.tx(ctx, "begin keyed request", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, "BeginKeyed", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, beginKeyed, append(column.KeyedValues(r), column.Millis(now))...)
 		if begun = n > 0; err != nil {
 			return err
@@ -52,7 +52,7 @@ func (s *Store) BeginKeyed(
 
 // EndKeyed implements storage.KeyedRequests.
 func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) error {
-	return s.tx(ctx, "end keyed request", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "EndKeyed", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, endKeyed, key[:], sealed)
 		if err != nil || n > 0 {
 			return err
@@ -67,7 +67,7 @@ func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) e
 
 // ForgetKeyed implements storage.KeyedRequests.
 func (s *Store) ForgetKeyed(ctx context.Context, key storage.Hash) error {
-	return s.do(ctx, "forget keyed request", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ForgetKeyed", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, forgetOpen, key[:])
 		return err
 	})

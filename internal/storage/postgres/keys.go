@@ -13,7 +13,7 @@ import (
 
 // Keys implements storage.Keys.
 func (s *Store) Keys(ctx context.Context, now time.Time) (out []storage.SigningKey, err error) {
-	err = s.do(ctx, "keys", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Keys", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.SigningKey, error) {
 			var r column.KeyRow
 			err := row.Scan(r.Dest()...)
@@ -31,7 +31,7 @@ const insertKey = "INSERT INTO signing_keys (" + column.KeyColumns + ") "
 // PutFirstKey implements storage.Keys.
 func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyActive
-	err = s.do(ctx, "put first key", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PutFirstKey", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q,
 			insertKey+"VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9) ON CONFLICT (algorithm) WHERE state = 'active' DO NOTHING",
 			column.KeyValues(k)...)
@@ -45,7 +45,7 @@ func (s *Store) PutFirstKey(ctx context.Context, k storage.SigningKey) (stored b
 // that the active key is no longer active.
 func (s *Store) PutNextKey(ctx context.Context, active string, k storage.SigningKey) (stored bool, err error) {
 	k.State = storage.KeyNext
-	err = s.do(ctx, "put next key", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PutNextKey", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, insertKey+`SELECT $1::text, $2::text, $3::text, $4::bytea, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::bigint
 			FROM (SELECT 1 FROM signing_keys WHERE id = $10 AND state = 'active' FOR UPDATE) AS still
 			ON CONFLICT (algorithm) WHERE state = 'next' DO NOTHING`, append(column.KeyValues(k), active)...)
@@ -65,7 +65,7 @@ const (
 // PromoteKey implements storage.Keys.
 func (s *Store) PromoteKey(ctx context.Context, from, to string, now, expires time.Time) error {
 	spent := changed(storage.ErrSpent)
-	return s.tx(ctx, "promote key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PromoteKey", func(ctx context.Context, q querier) error {
 		if err := spent(exec(ctx, q, retireKey, column.Millis(now), column.Millis(expires), from)); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (s *Store) PromoteKey(ctx context.Context, from, to string, now, expires ti
 
 // RetireKey implements storage.Keys.
 func (s *Store) RetireKey(ctx context.Context, id string, now, expires time.Time) error {
-	return s.tx(ctx, "retire key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "RetireKey", func(ctx context.Context, q querier) error {
 		if _, err := q.Exec(ctx, lockActive); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (s *Store) RetireKey(ctx context.Context, id string, now, expires time.Time
 // RotateKey implements storage.KeyCustody.
 func (s *Store) RotateKey(ctx context.Context, from string, next storage.SigningKey, now, expires time.Time) error {
 	next.State = storage.KeyActive
-	return s.tx(ctx, "rotate key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "RotateKey", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrSpent)(
 			exec(ctx, q, retireKey+" AND algorithm = $4", column.Millis(now), column.Millis(expires), from,
 				next.Algorithm),
@@ -107,7 +107,7 @@ func (s *Store) RotateKey(ctx context.Context, from string, next storage.Signing
 
 // RevokeKey implements storage.KeyCustody.
 func (s *Store) RevokeKey(ctx context.Context, id string) error {
-	return s.tx(ctx, "revoke key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "RevokeKey", func(ctx context.Context, q querier) error {
 		if _, err := q.Exec(ctx, lockActive); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 
 // ResealKey implements storage.KeyCustody.
 func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) error {
-	return s.do(ctx, "reseal key", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ResealKey", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(
 			exec(ctx, q, "UPDATE signing_keys SET private = $1 WHERE id = $2 AND private = $3", sealed, id, old),
 		)
@@ -134,7 +134,7 @@ func (s *Store) ResealKey(ctx context.Context, id string, old, sealed []byte) er
 
 // MoveFingerprint implements storage.KeyCustody.
 func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
-	return s.do(ctx, "move fingerprint", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "MoveFingerprint", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(
 			exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'fingerprint' AND value = $2", to, from),
 		)
@@ -143,7 +143,7 @@ func (s *Store) MoveFingerprint(ctx context.Context, from, to []byte) error {
 
 // SharedKey implements storage.SharedKeys.
 func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out []byte, err error) {
-	err = s.do(ctx, "shared key", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "SharedKey", func(ctx context.Context, q querier) error {
 		if sealed != nil {
 			if _, err := q.Exec(ctx,
 				"INSERT INTO settings (name, value) VALUES ('key:' || $1::text, $2) ON CONFLICT DO NOTHING", name,
@@ -162,7 +162,7 @@ func (s *Store) SharedKey(ctx context.Context, name string, sealed []byte) (out 
 
 // ReplaceSharedKey implements storage.SharedKeys.
 func (s *Store) ReplaceSharedKey(ctx context.Context, name string, old, sealed []byte) error {
-	return s.do(ctx, "replace shared key", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ReplaceSharedKey", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(
 			exec(ctx, q, "UPDATE settings SET value = $1 WHERE name = 'key:' || $2::text AND value = $3", sealed,
 				name, old),

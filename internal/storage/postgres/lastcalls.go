@@ -29,7 +29,7 @@ func (s *Store) NoteCalls(ctx context.Context, calls map[string]storage.ToolCall
 	for i, id := range ids {
 		tools[i], at[i] = calls[id].Tool, column.Millis(calls[id].At)
 	}
-	return s.do(ctx, "note calls", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "NoteCalls", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, noteCalls, ids, tools, at)
 		return err
 	})

@@ -43,6 +43,7 @@ func (s *Store) Migrate(ctx context.Context) error { return s.migrate(ctx, false
 func (s *Store) MigrateNow(ctx context.Context) error { return s.migrate(ctx, true) }
 
 func (s *Store) migrate(ctx context.Context, atOnce bool) error {
+	ctx = storage.Inside(ctx)
 	slow := *s
 	slow.timeout = migrateTimeout
 	applied, err := slow.applied(ctx)
@@ -166,15 +167,17 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // Tend implements storage.Housekeeping.
 func (s *Store) Tend(ctx context.Context) error {
-	if s.complete.Load() {
-		return nil
-	}
-	if !s.fixed {
-		if err := s.Migrate(ctx); err != nil {
-			return err
+	return s.Hooks.Run(ctx, "Tend", func(ctx context.Context) error {
+		if s.complete.Load() {
+			return nil
 		}
-	}
-	return s.learn(ctx)
+		if !s.fixed {
+			if err := s.Migrate(ctx); err != nil {
+				return err
+			}
+		}
+		return s.learn(ctx)
+	})
 }
 
 // tellPutOff logs which steps are deferred, and until when.
@@ -196,18 +199,20 @@ func (s *Store) MigrationStatus(ctx context.Context) ([]migration.Status, error)
 
 // Ready implements storage.Housekeeping.
 func (s *Store) Ready(ctx context.Context) error {
-	got, err := s.applied(ctx)
-	if err != nil {
-		return err
-	}
-	if err := migration.Current(s.steps, got); err != nil {
-		return fmt.Errorf("postgres: ready: %w", schema(err))
-	}
-	return nil
+	return s.Hooks.Run(ctx, "Ready", func(ctx context.Context) error {
+		got, err := s.applied(ctx)
+		if err != nil {
+			return err
+		}
+		if err := migration.Current(s.steps, got); err != nil {
+			return fmt.Errorf("postgres: ready: %w", schema(err))
+		}
+		return nil
+	})
 }
 
 func (s *Store) applied(ctx context.Context) (out migration.Applied, err error) {
-	err = s.do(ctx, "read the schema version", func(ctx context.Context, q querier) (err error) {
+	err = s.do(storage.Inside(ctx), "read the schema version", func(ctx context.Context, q querier) (err error) {
 		out, err = applied(ctx, q)
 		if state(err) == undefinedTable {
 			return nil

@@ -43,7 +43,7 @@ func (s *Store) AddNode(ctx context.Context, n storage.Node) (storage.Node, erro
 	if err := column.CheckNode(n); err != nil {
 		return storage.Node{}, err
 	}
-	err := s.tx(ctx, "add node", func(ctx context.Context, q querier) error {
+	err := s.tx(ctx, "AddNode", func(ctx context.Context, q querier) error {
 		var held string
 		if err := one(ctx, q, []any{&held}, holdGrant, n.GrantID); err != nil {
 			return err
@@ -88,7 +88,7 @@ func refuseNode(ctx context.Context, q querier, n storage.Node) error {
 
 // CutNode implements storage.Nodes.
 func (s *Store) CutNode(ctx context.Context, id, grantID string, now time.Time) (n storage.Node, err error) {
-	err = s.do(ctx, "cut node", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "CutNode", func(ctx context.Context, q querier) error {
 		var row column.NodeRow
 		err := one(ctx, q, row.Dest(), cutNode, id, grantID, column.Millis(now))
 		if err == nil {
@@ -104,7 +104,7 @@ func (s *Store) Nodes(ctx context.Context, grantIDs []string, now time.Time) (ou
 	if len(grantIDs) == 0 {
 		return nil, nil
 	}
-	err = s.do(ctx, "nodes", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Nodes", func(ctx context.Context, q querier) error {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Node, error) {
 			var r column.NodeRow
 			if err := row.Scan(r.Dest()...); err != nil {

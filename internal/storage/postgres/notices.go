@@ -25,7 +25,7 @@ SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM users WHERE id = $2)`
 
 // PutNotice implements storage.Notices.
 func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
-	return s.tx(ctx, "put notice", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutNotice", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(
 			exec(ctx, q, insertNotice, n.ID, n.UserID, n.Kind, n.Detail, column.Millis(n.At)),
 		)
@@ -39,7 +39,7 @@ func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
 
 // UnseenNotices implements storage.Notices.
 func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage.Notice, err error) {
-	err = s.do(ctx, "unseen notices", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "UnseenNotices", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Notice, error) {
 			var r column.NoticeRow
 			err := row.Scan(r.Dest()...)
@@ -52,7 +52,7 @@ func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage
 
 // SeeNotices implements storage.Notices.
 func (s *Store) SeeNotices(ctx context.Context, userID string, ids []string, now time.Time) error {
-	return s.do(ctx, "see notices", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SeeNotices", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, seeNotices, column.Millis(now), userID, ids)
 		return err
 	})

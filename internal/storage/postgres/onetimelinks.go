@@ -24,7 +24,7 @@ const (
 
 // PutLink implements storage.OneTimeLinks.
 func (s *Store) PutLink(ctx context.Context, l storage.OneTimeLink, now time.Time) error {
-	return s.tx(ctx, "put link", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutLink", func(ctx context.Context, q querier) error {
 		if err := linkable(ctx, q, l); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func oneLink(ctx context.Context, q querier, query string, args ...any) (storage
 
 // Link implements storage.OneTimeLinks.
 func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "link", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Link", func(ctx context.Context, q querier) (err error) {
 		out, err = oneLink(ctx, q, readLink+"hash = $1 OR stop_hash = $1", h[:])
 		if err == nil && !now.Before(out.ExpiresAt) {
 			err = storage.ErrExpired
@@ -87,7 +87,7 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 func (s *Store) AcceptInvitation(
 	ctx context.Context, a storage.Acceptance,
 ) (u storage.User, joined []string, err error) {
-	err = s.tx(ctx, "accept invitation", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, "AcceptInvitation", func(ctx context.Context, q querier) error {
 		u, joined = a.User, nil
 		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", a.Hash[:])
 		if err == nil {
@@ -124,7 +124,7 @@ func (s *Store) AcceptInvitation(
 
 // RecoverAccount implements storage.OneTimeLinks.
 func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out storage.User, err error) {
-	err = s.tx(ctx, "recover account", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, "RecoverAccount", func(ctx context.Context, q querier) error {
 		if _, err := q.Exec(ctx, lockPerson, r.Hash[:]); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func addPasskey(ctx context.Context, q querier, w *storage.Way) error {
 
 // StopLink implements storage.LinkStops.
 func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "stop link", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "StopLink", func(ctx context.Context, q querier) (err error) {
 		out, err = oneLink(ctx, q, "DELETE FROM one_time_links WHERE stop_hash = $1 AND expires_at > $2 RETURNING "+
 			column.LinkColumns, stop[:], column.Millis(now))
 		return err
@@ -178,7 +178,7 @@ func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) 
 
 // StopLinks implements storage.LinkStops.
 func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
-	err = s.do(ctx, "stop links", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "StopLinks", func(ctx context.Context, q querier) error {
 		stopped, err := exec(ctx, q,
 			"DELETE FROM one_time_links WHERE user_id = $1 AND user_id <> '' AND expires_at > $2",
 			userID, column.Millis(now))
@@ -192,7 +192,7 @@ func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n 
 func (s *Store) RecoveryLink(
 	ctx context.Context, userID string, now time.Time,
 ) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "recovery link", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "RecoveryLink", func(ctx context.Context, q querier) (err error) {
 		out, err = oneLink(ctx, q,
 			readLink+"user_id = $1 AND kind = $2 AND expires_at > $3 ORDER BY created_at DESC LIMIT 1",
 			userID, string(storage.LinkRecover), column.Millis(now))
@@ -203,7 +203,7 @@ func (s *Store) RecoveryLink(
 
 // StopInvitation implements storage.LinkStops.
 func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
-	return s.do(ctx, "stop invitation", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "StopInvitation", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q,
 			"DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > $4",
 			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
@@ -214,7 +214,7 @@ func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) 
 func (s *Store) OpenLinks(
 	ctx context.Context, after storage.Hash, limit int, now time.Time,
 ) (out []storage.OneTimeLink, err error) {
-	err = s.do(ctx, "open links", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "OpenLinks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.OneTimeLink, error) {
 			var r column.LinkRow
 			if err := row.Scan(r.Dest()...); err != nil {

@@ -25,7 +25,7 @@ RETURNING ` + column.DeliveryColumns
 
 // NameReceivers implements storage.Outbox.
 func (s *Store) NameReceivers(ctx context.Context, receivers []storage.EventReceiver, now time.Time) error {
-	return s.tx(ctx, "name receivers", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "NameReceivers", func(ctx context.Context, q querier) error {
 		for _, r := range receivers {
 			if _, err := exec(ctx, q, nameReceiver, r.ID, column.List(r.Kinds), column.Millis(now)); err != nil {
 				return err
@@ -37,7 +37,7 @@ func (s *Store) NameReceivers(ctx context.Context, receivers []storage.EventRece
 
 // PutDelivery implements storage.Outbox.
 func (s *Store) PutDelivery(ctx context.Context, d storage.Delivery) error {
-	return s.do(ctx, "put delivery", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutDelivery", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, putDelivery, d.ID, d.Receiver, d.Kind, d.Subject,
 			string(d.Detail), column.Millis(d.At), column.Named(d.At)))
 	})
@@ -48,7 +48,7 @@ func (s *Store) TakeDelivery(
 	ctx context.Context, receiver string, now, until time.Time,
 ) (storage.Delivery, error) {
 	var r column.DeliveryRow
-	err := s.do(ctx, "take delivery", func(ctx context.Context, q querier) error {
+	err := s.do(ctx, "TakeDelivery", func(ctx context.Context, q querier) error {
 		r = column.DeliveryRow{}
 		return one(ctx, q, r.Dest(), takeDelivery, receiver, column.Millis(now), column.Millis(until))
 	})
@@ -57,7 +57,7 @@ func (s *Store) TakeDelivery(
 
 // SettleDelivery implements storage.Outbox.
 func (s *Store) SettleDelivery(ctx context.Context, d storage.Delivery, again time.Time, failed string) error {
-	return s.do(ctx, "settle delivery", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SettleDelivery", func(ctx context.Context, q querier) error {
 		if again.IsZero() {
 			return changed(storage.ErrSpent)(
 				exec(ctx, q, "DELETE FROM outbox WHERE id = $1 AND tries = $2", d.ID, d.Tries))
@@ -70,7 +70,7 @@ func (s *Store) SettleDelivery(ctx context.Context, d storage.Delivery, again ti
 
 // Backlogs implements storage.Outbox.
 func (s *Store) Backlogs(ctx context.Context, now time.Time) (out []storage.Backlog, err error) {
-	err = s.do(ctx, "backlogs", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Backlogs", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Backlog, error) {
 			var r column.BacklogRow
 			err := row.Scan(r.Dest()...)

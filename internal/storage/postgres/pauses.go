@@ -43,7 +43,7 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(p.paused_at, excluded.paused
 
 // Pauses implements storage.Pauses.
 func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
-	err = s.do(ctx, "pauses", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Pauses", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, scanPause, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2",
 			userID, storage.MaxPauses)
 		return err
@@ -59,7 +59,7 @@ func scanPause(row pgx.CollectableRow) (storage.Pause, error) {
 
 // PauseByID implements storage.Pauses.
 func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
-	err = s.do(ctx, "pause", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PauseByID", func(ctx context.Context, q querier) error {
 		var r column.PauseRow
 		err := one(ctx, q, r.Dest(), readPauses+"id = $1", id)
 		p = r.Pause()
@@ -72,7 +72,7 @@ func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err 
 func (s *Store) PauseOf(
 	ctx context.Context, userID string, client *storage.Client, resource string,
 ) (p storage.Pause, err error) {
-	err = s.do(ctx, "pause of a client", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PauseOf", func(ctx context.Context, q querier) error {
 		var r column.PauseRow
 		err := one(ctx, q, r.Dest(), readPauses+"(id = $1 OR "+fmt.Sprintf(begunBy, "$2", "$3", "$4")+
 			") ORDER BY id = $1 DESC LIMIT 1",
@@ -85,7 +85,7 @@ func (s *Store) PauseOf(
 
 // EndPause implements storage.Pauses.
 func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
-	return s.txCommitted(ctx, "end pause", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "EndPause", func(ctx context.Context, q querier) error {
 		if err := withoutMerges(ctx, q); err != nil {
 			return err
 		}
@@ -212,7 +212,7 @@ func parameter(n int) string { return "$" + strconv.Itoa(n) }
 func (s *Store) GrantApplication(
 	ctx context.Context, grantID string, now time.Time,
 ) (out storage.Application, err error) {
-	err = s.do(ctx, "application of a grant", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "GrantApplication", func(ctx context.Context, q querier) error {
 		var g storage.Grant
 		err := one(ctx, q, []any{&g.UserID, &g.ClientID, &g.Resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = $1 AND user_id <> ''", grantID)

@@ -33,6 +33,8 @@ type Options struct {
 
 // Store is a storage.Store in PostgreSQL.
 type Store struct {
+	*storage.Hooks
+
 	pool     *pool
 	bare     *atomic.Bool // prepare no statements; see unprepared
 	steps    []migration.Step
@@ -74,7 +76,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{}, complete: &atomic.Bool{},
-		timeout: o.Timeout, log: o.Logger,
+		timeout: o.Timeout, log: o.Logger, Hooks: &storage.Hooks{},
 	}
 	if err := s.begin(ctx); err != nil {
 		pool.Close()

@@ -76,6 +76,10 @@ func TestTokensOfOlderReplicas(t *testing.T) {
 	storagetest.Transition(t, openEditable(pgtest.Start(t)))
 }
 
+func TestHooks(t *testing.T) {
+	storagetest.Hooks(t, open(t, pgtest.Start(t).Database(t), Options{}))
+}
+
 func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable(pgtest.Start(t))) }
 
 func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable(pgtest.Start(t))) }

@@ -48,7 +48,7 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 	if err := column.CheckProgramKey(k); err != nil {
 		return err
 	}
-	return s.tx(ctx, "make program key", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "MakeProgramKey", func(ctx context.Context, q querier) error {
 		var held string
 		if err := one(ctx, q, []any{&held}, holdPerson, k.Grant.UserID); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 func (s *Store) ProgramKeys(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Connection, err error) {
-	err = s.do(ctx, "program keys", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "ProgramKeys", func(ctx context.Context, q querier) error {
 		out, err = each(ctx, q, scanConnection, listKeys, userID, column.Millis(now))
 		return err
 	})
@@ -78,7 +78,7 @@ func (s *Store) ProgramKeys(
 
 // UseProgramKey implements storage.ProgramKeys.
 func (s *Store) UseProgramKey(ctx context.Context, u storage.ProgramKeyUse) (g storage.Grant, err error) {
-	err = s.do(ctx, "use program key", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "UseProgramKey", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
 		err := one(ctx, q, row.Dest(), useKey, u.ClientID, column.Millis(u.Now), column.Text(u.From),
 			column.Millis(u.Now.Add(-column.UsedEvery)))

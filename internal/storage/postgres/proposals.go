@@ -36,7 +36,7 @@ func oneProposal(ctx context.Context, q querier, query string, args ...any) (sto
 
 // PutProposal implements storage.Proposals.
 func (s *Store) PutProposal(ctx context.Context, p storage.Proposal, now time.Time) error {
-	return s.do(ctx, "put proposal", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutProposal", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrFull)(exec(ctx, q, putProposal, append(column.ProposalValues(p),
 			string(storage.ProposalOpen), column.Millis(now), storage.MaxProposals)...))
 	})
@@ -44,7 +44,7 @@ func (s *Store) PutProposal(ctx context.Context, p storage.Proposal, now time.Ti
 
 // Proposal implements storage.Proposals.
 func (s *Store) Proposal(ctx context.Context, id string, now time.Time) (p storage.Proposal, err error) {
-	err = s.do(ctx, "proposal", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Proposal", func(ctx context.Context, q querier) (err error) {
 		p, err = oneProposal(ctx, q, readProposal, id, column.Millis(now))
 		return err
 	})
@@ -55,7 +55,7 @@ func (s *Store) Proposal(ctx context.Context, id string, now time.Time) (p stora
 func (s *Store) ListProposals(
 	ctx context.Context, after string, limit int, now time.Time,
 ) (out []storage.Proposal, err error) {
-	err = s.do(ctx, "list proposals", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListProposals", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, proposal, listProposals, after, column.Millis(now), max(limit, 0))
 		return err
 	})
@@ -66,7 +66,7 @@ func (s *Store) ListProposals(
 func (s *Store) DecideProposal(
 	ctx context.Context, id string, d storage.ProposalDecision,
 ) (p storage.Proposal, err error) {
-	err = s.do(ctx, "decide proposal", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "DecideProposal", func(ctx context.Context, q querier) (err error) {
 		p, err = oneProposal(ctx, q, decideProposal, id, string(storage.ProposalOpen), string(d.State), d.By.UserID,
 			d.By.Name, d.By.ClientID, column.Millis(d.At))
 		if !errors.Is(err, storage.ErrNotFound) {

@@ -15,7 +15,7 @@ ON CONFLICT (group_name, connector, name) DO UPDATE SET added_at = p.added_at`
 
 // AddProviderGroup implements storage.ProviderGroups.
 func (s *Store) AddProviderGroup(ctx context.Context, g storage.ProviderGroup) error {
-	return s.tx(ctx, "add provider group", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "AddProviderGroup", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(
 			exec(ctx, q, addProviderGroup, g.Group, g.Connector, g.Name, column.Millis(g.AddedAt)))
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *Store) AddProviderGroup(ctx context.Context, g storage.ProviderGroup) e
 
 // RemoveProviderGroup implements storage.ProviderGroups.
 func (s *Store) RemoveProviderGroup(ctx context.Context, g storage.ProviderGroup) error {
-	return s.do(ctx, "remove provider group", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "RemoveProviderGroup", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q,
 			"DELETE FROM provider_groups WHERE group_name = $1 AND connector = $2 AND name = $3",
 			g.Group, g.Connector, g.Name))
@@ -43,7 +43,7 @@ func (s *Store) RemoveProviderGroup(ctx context.Context, g storage.ProviderGroup
 
 // ListProviderGroups implements storage.ProviderGroups.
 func (s *Store) ListProviderGroups(ctx context.Context) (out []storage.ProviderGroup, err error) {
-	err = s.do(ctx, "list provider groups", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListProviderGroups", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.ProviderGroup, error) { return column.ReadProviderGroup(row) }
 		out, err = each(ctx, q, read, column.ListProviderGroups)
 		return err

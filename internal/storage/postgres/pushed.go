@@ -23,7 +23,7 @@ RETURNING sealed`
 
 // PutPushedRequest implements storage.PushedRequests.
 func (s *Store) PutPushedRequest(ctx context.Context, r storage.PushedRequest) error {
-	return s.do(ctx, "put pushed request", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutPushedRequest", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, putPushed, r.Reference[:], r.ClientID, r.Sealed, column.Millis(r.ExpiresAt))
 		return err
 	})
@@ -31,7 +31,7 @@ func (s *Store) PutPushedRequest(ctx context.Context, r storage.PushedRequest) e
 
 // OpenPushedRequest implements storage.PushedRequests.
 func (s *Store) OpenPushedRequest(ctx context.Context, o storage.OpenPushed) (sealed []byte, err error) {
-	err = s.do(ctx, "open pushed request", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "OpenPushedRequest", func(ctx context.Context, q querier) error {
 		now := column.Millis(o.Now)
 		err := one(ctx, q, []any{&sealed}, openPushed, o.Reference[:], o.ClientID, o.Browser[:], now)
 		if !errors.Is(err, pgx.ErrNoRows) {

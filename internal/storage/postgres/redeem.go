@@ -43,7 +43,7 @@ FROM grants g WHERE `
 // RedeemCode implements storage.Redemptions.
 func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Redemption, err error) {
 	deadline := s.deadline(0)
-	err = s.do(ctx, "redeem code", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "RedeemCode", func(ctx context.Context, q querier) error {
 		var row column.GrantRow
 		first, next, hash, expires := takeFirst, "", []byte(nil), int64(0) // NULL: no refresh token
 		if r.Refresh != nil {

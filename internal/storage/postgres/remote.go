@@ -32,7 +32,7 @@ RETURNING session_hash`
 
 // PutRemoteSignIn implements storage.RemoteSignIns.
 func (s *Store) PutRemoteSignIn(ctx context.Context, r storage.RemoteSignIn) error {
-	return s.do(ctx, "put remote sign-in", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "PutRemoteSignIn", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, putRemote, column.RemoteValues(r)...)
 		return err
 	})
@@ -42,18 +42,18 @@ func (s *Store) PutRemoteSignIn(ctx context.Context, r storage.RemoteSignIn) err
 func (s *Store) RemoteSignInByCode(
 	ctx context.Context, code storage.Hash, now time.Time,
 ) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "code_hash = $1 AND decided_at IS NULL", code, now)
+	return s.remoteSignIn(ctx, "RemoteSignInByCode", "code_hash = $1 AND decided_at IS NULL", code, now)
 }
 
 // RemoteSignIn implements storage.RemoteSignIns.
 func (s *Store) RemoteSignIn(ctx context.Context, secret storage.Hash, now time.Time) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "secret_hash = $1", secret, now)
+	return s.remoteSignIn(ctx, "RemoteSignIn", "secret_hash = $1", secret, now)
 }
 
 func (s *Store) remoteSignIn(
-	ctx context.Context, where string, h storage.Hash, now time.Time,
+	ctx context.Context, verb, where string, h storage.Hash, now time.Time,
 ) (r storage.RemoteSignIn, err error) {
-	err = s.do(ctx, "remote sign-in", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, verb, func(ctx context.Context, q querier) error {
 		var row column.RemoteRow
 		err := one(ctx, q, row.Dest(), readRemote+where, h[:], column.Millis(now))
 		if err == nil {
@@ -68,7 +68,7 @@ func (s *Store) remoteSignIn(
 func (s *Store) DecideRemoteSignIn(
 	ctx context.Context, secret storage.Hash, approver *storage.Hash, now time.Time,
 ) error {
-	return s.tx(ctx, "decide remote sign-in", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "DecideRemoteSignIn", func(ctx context.Context, q querier) error {
 		var by []byte
 		if approver != nil {
 			by = approver[:]
@@ -90,7 +90,7 @@ func (s *Store) DecideRemoteSignIn(
 func (s *Store) CollectRemoteSignIn(
 	ctx context.Context, secret storage.Hash, se storage.Session, now time.Time,
 ) error {
-	return s.tx(ctx, "collect remote sign-in", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "CollectRemoteSignIn", func(ctx context.Context, q querier) error {
 		if err := one(ctx, q, []any{new(string)}, holdAccount, se.UserID); err != nil {
 			return err
 		}

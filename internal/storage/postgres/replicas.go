@@ -20,7 +20,7 @@ func readReplica(row pgx.CollectableRow) (storage.Replica, error) { return colum
 
 // SeeReplica implements storage.Replicas.
 func (s *Store) SeeReplica(ctx context.Context, r storage.Replica) error {
-	return s.do(ctx, "see replica", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SeeReplica", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, seeReplica, column.ReplicaValues(r)...)
 		return err
 	})
@@ -28,7 +28,7 @@ func (s *Store) SeeReplica(ctx context.Context, r storage.Replica) error {
 
 // ForgetReplica implements storage.Replicas.
 func (s *Store) ForgetReplica(ctx context.Context, id string) error {
-	return s.do(ctx, "forget replica", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ForgetReplica", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, "DELETE FROM replicas WHERE id = $1", id)
 		return err
 	})
@@ -36,7 +36,7 @@ func (s *Store) ForgetReplica(ctx context.Context, id string) error {
 
 // Replicas implements storage.Replicas.
 func (s *Store) Replicas(ctx context.Context, now time.Time) (seen []storage.Replica, schema int, err error) {
-	err = s.do(ctx, "replicas", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Replicas", func(ctx context.Context, q querier) (err error) {
 		seen, err = each(ctx, q, readReplica, replicas, column.Millis(now.Add(-storage.ReplicaFor)),
 			storage.MaxReplicas)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // AddResource implements storage.Resources.
 func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
-	return s.tx(ctx, "add resource", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "AddResource", func(ctx context.Context, q querier) error {
 		return addAddresses(ctx, q, column.Addresses(r))
 	})
 }
@@ -33,7 +33,7 @@ func addAddresses(ctx context.Context, q querier, rows []column.Address) error {
 // ReplaceResource implements storage.Resources. It updates the row of the resource first, so that
 // one caller at a time changes the aliases.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now time.Time) error {
-	return s.txCommitted(ctx, "replace resource", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "ReplaceResource", func(ctx context.Context, q querier) error {
 		name, scopes := r.Name, column.List(r.Scopes)
 		err := changed(storage.ErrNotFound)(exec(ctx, q,
 			`UPDATE resources SET name = $1, scopes = $2, dpop = $4, upstream = $5, tool_rules = $6
@@ -63,7 +63,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 
 // ListResources implements storage.Resources.
 func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
-	err = s.do(ctx, "list resources", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "ListResources", func(ctx context.Context, q querier) error {
 		read := func(row pgx.CollectableRow) (column.Address, error) { return column.ReadAddress(row) }
 		rows, err := each(ctx, q, read,
 			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
@@ -79,7 +79,7 @@ func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err 
 // RemoveResource implements storage.Resources. The row of the resource goes last: until then no
 // alias can be added that would remain.
 func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
-	return s.txCommitted(ctx, "remove resource", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "RemoveResource", func(ctx context.Context, q querier) error {
 		err := one(ctx, q, []any{&uri}, // one caller at a time
 			"SELECT uri FROM resources WHERE uri = $1 AND alias_of IS NULL FOR UPDATE", uri)
 		if err != nil {

@@ -14,14 +14,14 @@ import (
 
 // RevokeGrant implements storage.Revocations.
 func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
-	return s.do(ctx, "revoke grant", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "RevokeGrant", func(ctx context.Context, q querier) error {
 		return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
 	})
 }
 
 // WithdrawGrant implements storage.Revocations.
 func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
-	return s.txCommitted(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "WithdrawGrant", func(ctx context.Context, q querier) error {
 		var userID, clientID, resource string
 		err := one(ctx, q, []any{&userID, &clientID, &resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = $1", grantID)
@@ -59,7 +59,7 @@ ORDER BY status_index`
 
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
-	err = s.do(ctx, "revoked grants", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "RevokedGrants", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, pgx.RowTo[int64],
 			revokedGrants, from, to, storage.FirstNodeIndex)
 		return err
@@ -71,7 +71,7 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 func (s *Store) RevokeRefresh(
 	ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time,
 ) (g storage.Grant, err error) {
-	err = s.do(ctx, "revoke refresh token", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "RevokeRefresh", func(ctx context.Context, q querier) error {
 		t, err := presented(ctx, q, token) // a token never changes its grant, nor a grant its client
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ func presented(ctx context.Context, q querier, token storage.PresentedRefresh) (
 
 // DenyToken implements storage.Revocations.
 func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time) error {
-	return s.do(ctx, "deny token", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "DenyToken", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, `INSERT INTO denied_tokens (id, expires_at) VALUES ($1, $2)
 			ON CONFLICT (id) DO UPDATE SET expires_at = greatest(denied_tokens.expires_at, excluded.expires_at)`,
 			tokenID, column.Millis(expires))
@@ -121,7 +121,7 @@ var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $1 
 
 // TokenActive implements storage.Lookups.
 func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
-	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "TokenActive", func(ctx context.Context, q querier) error {
 		var row column.TokenRow
 		err := one(ctx, q, row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now),
 			t.NodeID, t.Expired, t.UserID)
@@ -137,7 +137,7 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storag
 func (s *Store) RefreshToken(
 	ctx context.Context, token storage.PresentedRefresh, now time.Time,
 ) (g storage.Grant, expires time.Time, err error) {
-	err = s.do(ctx, "refresh token", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "RefreshToken", func(ctx context.Context, q querier) error {
 		t, err := presented(ctx, q, token)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 // administrator remains.
 func (s *Store) SetRole(ctx context.Context, userID string, role storage.Role) error {
 	admin, name := column.RoleValues(role)
-	return s.tx(ctx, "set role", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "SetRole", func(ctx context.Context, q querier) error {
 		if _, err := lockSetup(ctx, q); err != nil {
 			return err
 		}

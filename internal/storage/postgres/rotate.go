@@ -41,7 +41,7 @@ SELECT ` + column.GrantRead + ` FROM took`
 // RotateRefresh implements storage.Redemptions.
 func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out storage.Rotation, err error) {
 	deadline := s.deadline(r.Grace)
-	err = s.do(ctx, "rotate refresh token", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "RotateRefresh", func(ctx context.Context, q querier) (err error) {
 		switch t := r.Token.(type) {
 		case storage.NumberedRefresh:
 			out, err = rotateNumbered(ctx, q, takeNumbered, t, r, deadline)

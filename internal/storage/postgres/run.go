@@ -53,17 +53,17 @@ const (
 // errAgain makes a verb start over, because the row that refused it has changed since.
 var errAgain = errors.New("changed meanwhile")
 
-// do runs fn on a connection. It is for verbs of one statement, or whose further statements need no
-// common transaction. fn may run several times.
-func (s *Store) do(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
-	return s.retry(ctx, what, func(ctx context.Context) error {
+// do runs fn as one verb on a connection. It is for verbs of one statement, or whose further
+// statements need no common transaction. fn may run several times. verb is the name of the method.
+func (s *Store) do(ctx context.Context, verb string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, verb, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error { return fn(ctx, c) })
 	})
 }
 
-// tx runs fn in a transaction. fn may run several times.
-func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
-	return s.retry(ctx, what, func(ctx context.Context) error {
+// tx is do in a transaction.
+func (s *Store) tx(ctx context.Context, verb string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, verb, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error {
 			return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return fn(ctx, tx) })
 		})
@@ -72,13 +72,19 @@ func (s *Store) tx(ctx context.Context, what string, fn func(ctx context.Context
 
 // txCommitted is tx at read committed, for statements that wait for rows of others and continue
 // with their result. At a higher isolation level they would fail whenever they wait.
-func (s *Store) txCommitted(ctx context.Context, what string, fn func(ctx context.Context, q querier) error) error {
-	return s.retry(ctx, what, func(ctx context.Context) error {
+func (s *Store) txCommitted(ctx context.Context, verb string, fn func(ctx context.Context, q querier) error) error {
+	return s.retry(ctx, verb, func(ctx context.Context) error {
 		return s.on(ctx, func(c *pgxpool.Conn) error {
 			return pgx.BeginTxFunc(ctx, c, pgx.TxOptions{IsoLevel: pgx.ReadCommitted},
 				func(tx pgx.Tx) error { return fn(ctx, tx) })
 		})
 	})
+}
+
+// verb passes a verb through the hooks and runs it. A verb of several transactions calls
+// s.hooks.Run itself.
+func (s *Store) verb(ctx context.Context, name string, fn func(context.Context) error) error {
+	return s.Hooks.Run(ctx, name, func(ctx context.Context) error { return s.retry(ctx, name, fn) })
 }
 
 // on runs fn on one connection of the pool.
@@ -99,26 +105,29 @@ func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
 	return err
 }
 
-// retry repeats fn if it failed because of a concurrent transaction, lost its prepared statement,
-// or never reached the server. The timeout of a verb limits the total.
-func (s *Store) retry(ctx context.Context, what string, fn func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	for try := 1; ; try++ {
-		err := fn(ctx)
-		if err == nil {
-			return nil
+// retry passes a verb through the hooks. It repeats fn if it failed because of a concurrent
+// transaction, lost its prepared statement, or never reached the server. The timeout of a verb
+// limits the total. A verb of several transactions calls s.Hooks.Run itself.
+func (s *Store) retry(ctx context.Context, verb string, fn func(context.Context) error) error {
+	return s.Hooks.Run(ctx, verb, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		for try := 1; ; try++ {
+			err := fn(ctx)
+			if err == nil {
+				return nil
+			}
+			s.unprepared(err)
+			if try == maxTries || !again(err, try) || ctx.Err() != nil {
+				return fmt.Errorf("postgres: %s: %w", storage.Words(verb), cause(ctx, err))
+			}
+			pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, longestPause)))
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
-		s.unprepared(err)
-		if try == maxTries || !again(err, try) || ctx.Err() != nil {
-			return fmt.Errorf("postgres: %s: %w", what, cause(ctx, err))
-		}
-		pause := time.Duration(rand.Int64N(int64(time.Millisecond) << min(try, longestPause)))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
+	})
 }
 
 func again(err error, try int) bool {

@@ -27,7 +27,7 @@ WHERE strpos(lower(name COLLATE "C"), $3) > 0 OR strpos(lower(id COLLATE "C"), $
 func (s *Store) SearchUsers(
 	ctx context.Context, q storage.Search,
 ) (out []storage.User, next string, err error) {
-	err = s.do(ctx, "search users", func(ctx context.Context, c querier) (err error) {
+	err = s.do(ctx, "SearchUsers", func(ctx context.Context, c querier) (err error) {
 		after := column.NameKey(q.After)
 		out, err = each(ctx, c, func(row pgx.CollectableRow) (storage.User, error) {
 			var r column.UserRow
@@ -47,7 +47,7 @@ func (s *Store) SearchUsers(
 func (s *Store) SearchClients(
 	ctx context.Context, q storage.Search,
 ) (out []storage.Client, next string, err error) {
-	err = s.do(ctx, "search clients", func(ctx context.Context, c querier) (err error) {
+	err = s.do(ctx, "SearchClients", func(ctx context.Context, c querier) (err error) {
 		out, err = each(ctx, c, func(row pgx.CollectableRow) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {

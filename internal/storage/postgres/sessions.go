@@ -43,9 +43,9 @@ const withoutHome = column.HomeIdentity + "$1 AND NOT o.disabled AND ($2::text =
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	if by.RecoveryCode == nil {
-		return s.do(ctx, "put session", func(ctx context.Context, q querier) error { return begun(ctx, q, se, by) })
+		return s.do(ctx, "PutSession", func(ctx context.Context, q querier) error { return begun(ctx, q, se, by) })
 	}
-	return s.tx(ctx, "put session", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutSession", func(ctx context.Context, q querier) error {
 		if err := begun(ctx, q, se, by); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func begun(ctx context.Context, q querier, se storage.Session, by storage.SignIn
 
 // HomeSession implements storage.Sessions.
 func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err error) {
-	err = s.do(ctx, "home session", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "HomeSession", func(ctx context.Context, q querier) error {
 		var found *string
 		var began bool
 		err := one(ctx, q, []any{&found, &began}, wouldRest, userID)
@@ -94,7 +94,7 @@ WHERE s.hash = $1 AND s.expires_at > $4 AND NOT u.disabled AND NOT ` + column.Is
 
 // Visit implements storage.Sessions.
 func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
-	err = s.do(ctx, "visit", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Visit", func(ctx context.Context, q querier) error {
 		var u column.UserRow
 		var se column.SessionRow
 		var scopes []string
@@ -114,7 +114,7 @@ func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visi
 // EndSession implements storage.Sessions. A running approval locks its session. So once the session
 // is deleted, every grant that it made is visible.
 func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.tx(ctx, "end session", func(ctx context.Context, q querier) error { return endSession(ctx, q, h, now) })
+	return s.tx(ctx, "EndSession", func(ctx context.Context, q querier) error { return endSession(ctx, q, h, now) })
 }
 
 func endSession(ctx context.Context, q querier, h storage.Hash, now time.Time) error {

@@ -53,7 +53,7 @@ func lockSetup(ctx context.Context, q querier) (t setupToken, err error) {
 
 // PutSetupToken implements storage.Setup.
 func (s *Store) PutSetupToken(ctx context.Context, h storage.Hash, expires, _ time.Time) error {
-	return s.tx(ctx, "put setup token", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "PutSetupToken", func(ctx context.Context, q querier) error {
 		t, err := lockSetup(ctx, q)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *Store) PutSetupToken(ctx context.Context, h storage.Hash, expires, _ ti
 
 // SetupOpen implements storage.Setup.
 func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
-	err = s.do(ctx, "setup open", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "SetupOpen", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&open}, noAdmin)
 	})
 	return open, err
@@ -76,7 +76,7 @@ func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
 
 // CheckSetupToken implements storage.Setup.
 func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.do(ctx, "check setup token", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "CheckSetupToken", func(ctx context.Context, q querier) error {
 		var t setupToken
 		if err := one(ctx, q, []any{&t.open}, noAdmin); err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Ti
 // CreateFirstAdmin implements storage.Setup.
 func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
 	u.Role = storage.Administrator
-	return s.tx(ctx, "create the first administrator", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "CreateFirstAdmin", func(ctx context.Context, q querier) error {
 		t, err := lockSetup(ctx, q)
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHE
 func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
-	err = s.do(ctx, "sessions", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Sessions", func(ctx context.Context, q querier) error {
 		out, err = each(ctx, q, scanSession, selectSessions+" ORDER BY s.created_at DESC, s.hash LIMIT $3",
 			userID, column.Millis(now), max(limit, 0))
 		return err
@@ -37,7 +37,7 @@ func scanSession(row pgx.CollectableRow) (storage.Session, error) {
 
 // EndSignIn implements storage.UserSessions.
 func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEnding) error {
-	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
+	n, err := s.endSignIns(ctx, "EndSignIn", e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
 		return storage.ErrNotFound
 	}
@@ -46,15 +46,15 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEndin
 
 // EndOtherSignIns implements storage.UserSessions.
 func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SessionEnding) (int, error) {
-	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
+	return s.endSignIns(ctx, "EndOtherSignIns", e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
 // endSignIns ends the sessions of a user that end selects. It locks them in order, so that two
 // concurrent calls cannot deadlock.
 func (s *Store) endSignIns(
-	ctx context.Context, e storage.SessionEnding, end func(storage.Session) bool,
+	ctx context.Context, verb string, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {
-	err = s.tx(ctx, "end sign-ins", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, verb, func(ctx context.Context, q querier) error {
 		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", e.UserID, column.Millis(e.Now))
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func (s *Store) endSignIns(
 
 // SeeSession implements storage.UserSessions.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
-	return s.do(ctx, "see session", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SeeSession", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "UPDATE sessions SET seen_at = $1 WHERE hash = $2 AND coalesce(seen_at, created_at) <= $1::bigint"+
 			column.Before(storage.SeenEvery), column.Millis(at), h[:])
 		return err

@@ -96,40 +96,44 @@ const eraseSealed = `UPDATE refresh_tokens SET sealed = NULL WHERE hash IN (SELE
 
 // Sweep implements storage.Housekeeping. Each kind has its own transaction.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
-	one := func(before time.Time, query string, more ...any) {
-		if err != nil || before.IsZero() {
-			return
+	err = s.Hooks.Run(ctx, "Sweep", func(ctx context.Context) (err error) {
+		total = 0
+		one := func(before time.Time, query string, more ...any) {
+			if err != nil || before.IsZero() {
+				return
+			}
+			err = s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
+				n, err := exec(ctx, q, query, append([]any{column.Millis(before), max(limit, 0)}, more...)...)
+				total += int(n)
+				return err
+			})
 		}
-		err = s.do(ctx, "sweep", func(ctx context.Context, q querier) error {
-			n, err := exec(ctx, q, query, append([]any{column.Millis(before), max(limit, 0)}, more...)...)
-			total += int(n)
-			return err
-		})
-	}
-	for _, query := range sweeps {
-		one(r.Now, query)
-	}
-	if err == nil && !r.Now.IsZero() {
-		var n int
-		n, err = s.sweepOverflow(ctx, column.Millis(r.Now), max(limit, 0))
-		total += n
-	}
-	if err == nil {
-		var n int
-		n, err = s.walk(ctx, r.Now, max(limit, 0))
-		total += n
-	}
-	one(r.Now, sweepOrphans, column.OrphanedFor.Milliseconds(), column.HandedBackFor.Milliseconds())
-	one(r.Rotated, eraseSealed)
-	one(r.ClientUnused, forgetUnused)
-	one(r.ClientUnused, buryAbandoned)
-	one(r.ClientIdle, forgetIdle)
+		for _, query := range sweeps {
+			one(r.Now, query)
+		}
+		if err == nil && !r.Now.IsZero() {
+			var n int
+			n, err = sweepOverflow(ctx, s, column.Millis(r.Now), max(limit, 0))
+			total += n
+		}
+		if err == nil {
+			var n int
+			n, err = walk(ctx, s, r.Now, max(limit, 0))
+			total += n
+		}
+		one(r.Now, sweepOrphans, column.OrphanedFor.Milliseconds(), column.HandedBackFor.Milliseconds())
+		one(r.Rotated, eraseSealed)
+		one(r.ClientUnused, forgetUnused)
+		one(r.ClientUnused, buryAbandoned)
+		one(r.ClientIdle, forgetIdle)
+		return err
+	})
 	return total, err
 }
 
 // sweepOverflow removes the oldest deliveries of receivers with too many, and stores events about
 // it.
-func (s *Store) sweepOverflow(ctx context.Context, now int64, limit int) (n int, err error) {
+func sweepOverflow(ctx context.Context, s *Store, now int64, limit int) (n int, err error) {
 	err = s.tx(ctx, "sweep", func(ctx context.Context, q querier) error {
 		lost, err := each(ctx, q, pgx.RowTo[string],
 			"DELETE FROM outbox WHERE seq IN ("+column.Overflowing+" LIMIT $1) RETURNING receiver", limit)
@@ -149,7 +153,7 @@ func (s *Store) sweepOverflow(ctx context.Context, now int64, limit int) (n int,
 
 // Fingerprint implements storage.Housekeeping.
 func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err error) {
-	err = s.do(ctx, "fingerprint", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Fingerprint", func(ctx context.Context, q querier) error {
 		if len(fp) > 0 {
 			if _, err := q.Exec(ctx,
 				"INSERT INTO settings (name, value) VALUES ('fingerprint', $1) ON CONFLICT DO NOTHING",
@@ -173,7 +177,7 @@ SELECT (SELECT value FROM old)`
 
 // Remember implements storage.Housekeeping.
 func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
-	err = s.do(ctx, "remember", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Remember", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&before}, remember, "fact:"+name, value)
 	})
 	return before, err

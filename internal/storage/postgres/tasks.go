@@ -32,7 +32,7 @@ func readTask(row pgx.CollectableRow) (storage.Task, error) { return column.Read
 
 // KeepTask implements storage.Tasks.
 func (s *Store) KeepTask(ctx context.Context, t storage.Task, most int, now time.Time) error {
-	return s.txCommitted(ctx, "keep task", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "KeepTask", func(ctx context.Context, q querier) error {
 		_, err := exec(ctx, q, holdTasksOf, t.Person[:], column.Millis(t.CreatedAt), column.Millis(t.ExpiresAt))
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (s *Store) KeepTask(ctx context.Context, t storage.Task, most int, now time
 
 // FindTask implements storage.Tasks.
 func (s *Store) FindTask(ctx context.Context, id storage.Hash, now time.Time) (t storage.Task, err error) {
-	err = s.do(ctx, "find task", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "FindTask", func(ctx context.Context, q querier) error {
 		var row column.TaskRow
 		err := one(ctx, q, row.Dest(), findTask, id[:], column.Millis(now))
 		if err == nil {
@@ -69,7 +69,7 @@ func (s *Store) FindTask(ctx context.Context, id storage.Hash, now time.Time) (t
 func (s *Store) ListTasks(
 	ctx context.Context, owner storage.Hash, after storage.Task, limit int, now time.Time,
 ) (out []storage.Task, err error) {
-	err = s.do(ctx, "list tasks", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListTasks", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, readTask, listTasks,
 			owner[:], column.Millis(now), after.Name, column.Millis(after.CreatedAt), limit)
 		return err
@@ -81,7 +81,7 @@ func (s *Store) ListTasks(
 func (s *Store) ChangeTask(
 	ctx context.Context, id storage.Hash, version int64, sealed []byte, now time.Time,
 ) error {
-	return s.do(ctx, "change task", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ChangeTask", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, changeTask, id[:], version, sealed, column.Millis(now))
 		if err != nil || n > 0 {
 			return err

@@ -36,7 +36,7 @@ func (s *Store) SeeTools(
 	if len(seen) == 0 {
 		return nil, nil
 	}
-	err = s.tx(ctx, "see tools", func(ctx context.Context, q querier) error {
+	err = s.tx(ctx, "SeeTools", func(ctx context.Context, q querier) error {
 		fresh = nil
 		for _, name := range slices.Sorted(maps.Keys(seen)) {
 			var row column.ToolRow
@@ -60,7 +60,7 @@ func (s *Store) SeeTools(
 
 // Tools implements storage.Tools.
 func (s *Store) Tools(ctx context.Context, resource string) (out []storage.Tool, err error) {
-	err = s.do(ctx, "tools", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Tools", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, readTool, toolsOf, resource, storage.MaxTools)
 		return err
 	})
@@ -69,7 +69,7 @@ func (s *Store) Tools(ctx context.Context, resource string) (out []storage.Tool,
 
 // Tool implements storage.Tools.
 func (s *Store) Tool(ctx context.Context, resource, name string) (t storage.Tool, err error) {
-	err = s.do(ctx, "tool", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Tool", func(ctx context.Context, q querier) error {
 		var row column.ToolRow
 		err := one(ctx, q, row.Dest(), toolOf, resource, name)
 		if err == nil {
@@ -82,7 +82,7 @@ func (s *Store) Tool(ctx context.Context, resource, name string) (t storage.Tool
 
 // OfferedTools implements storage.Tools.
 func (s *Store) OfferedTools(ctx context.Context, limit int) (out []storage.Tool, err error) {
-	err = s.do(ctx, "offered tools", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "OfferedTools", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, readTool, offeredTools, limit)
 		return err
 	})
@@ -93,7 +93,7 @@ func (s *Store) OfferedTools(ctx context.Context, limit int) (out []storage.Tool
 func (s *Store) AcceptTool(
 	ctx context.Context, resource, name string, digest storage.Hash, by string, now time.Time,
 ) error {
-	return s.tx(ctx, "accept tool", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "AcceptTool", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, acceptTool, resource, name, digest[:], by, column.Millis(now))
 		if err != nil || n > 0 {
 			return err

@@ -21,22 +21,24 @@ const (
 
 // Upstream implements storage.Upstreams.
 func (s *Store) Upstream(ctx context.Context, id string) (storage.Upstream, error) {
-	return s.upstream(ctx, "id = $1", id)
+	return s.upstream(ctx, "Upstream", "id = $1", id)
 }
 
 // UpstreamFor implements storage.Upstreams.
 func (s *Store) UpstreamFor(ctx context.Context, userID, connector, prefer string) (storage.Upstream, error) {
-	return s.upstream(ctx, `user_id = $1 AND connector = $2 AND ended_at IS NULL
+	return s.upstream(ctx, "UpstreamFor", `user_id = $1 AND connector = $2 AND ended_at IS NULL
 		ORDER BY id = $3 DESC, linked DESC, created_at DESC, id DESC LIMIT 1`, userID, connector, prefer)
 }
 
 // LatestUpstreams implements storage.Upstreams.
 func (s *Store) LatestUpstreams(ctx context.Context, userID, connector string) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, latest, userID, connector)
+	return s.upstreams(ctx, "LatestUpstreams", latest, userID, connector)
 }
 
-func (s *Store) upstream(ctx context.Context, where string, args ...any) (out storage.Upstream, err error) {
-	err = s.do(ctx, "upstream", func(ctx context.Context, q querier) (err error) {
+func (s *Store) upstream(
+	ctx context.Context, verb, where string, args ...any,
+) (out storage.Upstream, err error) {
+	err = s.do(ctx, verb, func(ctx context.Context, q querier) (err error) {
 		var r column.UpstreamRow
 		if err := one(ctx, q, r.Dest(), selectUpstream+where, args...); err != nil {
 			return err
@@ -49,7 +51,7 @@ func (s *Store) upstream(ctx context.Context, where string, args ...any) (out st
 
 // ClaimUpstream implements storage.Upstreams: one of N callers changes the row.
 func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error {
-	return s.do(ctx, "claim upstream", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ClaimUpstream", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, `UPDATE upstreams SET claimed_until = $4
 			WHERE id = $1 AND version = $2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= $3)`,
 			id, version, column.Millis(now), column.Millis(until))
@@ -62,7 +64,7 @@ func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now
 
 // SaveUpstream implements storage.Upstreams.
 func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
-	return s.do(ctx, "save upstream", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SaveUpstream", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, `UPDATE upstreams SET sealed = $3, scopes = $4, session_id = $5, checked_at = $6, due_at = $7,
 			version = version + 1, claimed_until = NULL
 			WHERE id = $1 AND version = $2 AND ended_at IS NULL`,
@@ -90,17 +92,19 @@ func notHeld(ctx context.Context, q querier, id string) error {
 
 // DueUpstreams implements storage.Upstreams.
 func (s *Store) DueUpstreams(ctx context.Context, now time.Time, limit int) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, `ended_at IS NULL AND due_at <= $1 AND (claimed_until IS NULL OR claimed_until <= $1)
+	return s.upstreams(ctx, "DueUpstreams", `ended_at IS NULL AND due_at <= $1 AND (claimed_until IS NULL OR claimed_until <= $1)
 		ORDER BY due_at, id LIMIT $2`, column.Millis(now), max(limit, 0))
 }
 
 // ListUpstreams implements storage.UpstreamCustody.
 func (s *Store) ListUpstreams(ctx context.Context, after string, limit int) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, "ended_at IS NULL AND id > $1 ORDER BY id LIMIT $2", after, max(limit, 0))
+	return s.upstreams(ctx, "ListUpstreams", "ended_at IS NULL AND id > $1 ORDER BY id LIMIT $2", after, max(limit, 0))
 }
 
-func (s *Store) upstreams(ctx context.Context, where string, args ...any) (out []storage.Upstream, err error) {
-	err = s.do(ctx, "upstreams", func(ctx context.Context, q querier) (err error) {
+func (s *Store) upstreams(
+	ctx context.Context, verb, where string, args ...any,
+) (out []storage.Upstream, err error) {
+	err = s.do(ctx, verb, func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, upstream, selectUpstream+where, args...)
 		return err
 	})
@@ -117,7 +121,7 @@ func upstream(row pgx.CollectableRow) (storage.Upstream, error) {
 
 // ResealUpstream implements storage.UpstreamCustody.
 func (s *Store) ResealUpstream(ctx context.Context, id string, old, sealed []byte) error {
-	return s.do(ctx, "reseal upstream", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ResealUpstream", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(
 			exec(ctx, q, "UPDATE upstreams SET sealed = $1 WHERE id = $2 AND sealed = $3 AND ended_at IS NULL",
 				sealed, id, old),

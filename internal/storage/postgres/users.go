@@ -12,16 +12,16 @@ import (
 
 // UserByName implements storage.Users.
 func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
-	return s.user(ctx, "name_key = $1", column.NameKey(name))
+	return s.user(ctx, "UserByName", "name_key = $1", column.NameKey(name))
 }
 
 // User implements storage.Users.
 func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
-	return s.user(ctx, "id = $1", id)
+	return s.user(ctx, "User", "id = $1", id)
 }
 
-func (s *Store) user(ctx context.Context, where, arg string) (out storage.User, err error) {
-	err = s.do(ctx, "user", func(ctx context.Context, q querier) error {
+func (s *Store) user(ctx context.Context, verb, where, arg string) (out storage.User, err error) {
+	err = s.do(ctx, verb, func(ctx context.Context, q querier) error {
 		var r column.UserRow
 		err := one(ctx, q, r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
 		if err == nil {
@@ -34,7 +34,7 @@ func (s *Store) user(ctx context.Context, where, arg string) (out storage.User, 
 
 // ListUsers implements storage.Users.
 func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
-	err = s.do(ctx, "list users", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "ListUsers", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.User, error) {
 			var r column.UserRow
 			err := row.Scan(r.Dest()...)
@@ -48,7 +48,7 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 
 // HasPasswords implements storage.Users.
 func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
-	err = s.do(ctx, "has passwords", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "HasPasswords", func(ctx context.Context, q querier) error {
 		return one(ctx, q, []any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
 	})
 	return has, err
@@ -81,7 +81,7 @@ func deleteOfUser(userID string) []statement {
 // CreateUser implements storage.Accounts. It creates an administrator under the setup's lock, so
 // that no setup link can still be used afterwards.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
-	return s.tx(ctx, "create user", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "CreateUser", func(ctx context.Context, q querier) error {
 		if u.Role == storage.Administrator {
 			if _, err := lockSetup(ctx, q); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 
 // SetPassword implements storage.Accounts.
 func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
-	return s.tx(ctx, "set password", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "SetPassword", func(ctx context.Context, q querier) error {
 		return setPassword(ctx, q, userID, hash, revokeGrants, now)
 	})
 }
@@ -103,7 +103,7 @@ func (s *Store) ChangePassword(
 	ctx context.Context, userID, hash string, in storage.Hash, now time.Time,
 ) error {
 	set := func(ctx context.Context, q querier) error { return setPassword(ctx, q, userID, hash, false, now) }
-	return s.held(ctx, "change password", holdUser, userID, while(userID, in, set))
+	return s.held(ctx, "ChangePassword", holdUser, userID, while(userID, in, set))
 }
 
 func setPassword(ctx context.Context, q querier, userID, hash string, revokeGrants bool, now time.Time) error {
@@ -116,7 +116,7 @@ func setPassword(ctx context.Context, q querier, userID, hash string, revokeGran
 
 // SetUserDisabled implements storage.Accounts.
 func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
-	return s.txCommitted(ctx, "disable user", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "SetUserDisabled", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(
 			exec(ctx, q, "UPDATE users SET disabled = $1 WHERE id = $2", disabled, userID),
 		)
@@ -134,7 +134,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 
 // DeleteUser implements storage.Accounts.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
-	return s.tx(ctx, "delete user", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "DeleteUser", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM users WHERE id = $1", userID))
 		if err != nil {
 			return err
@@ -192,7 +192,7 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 
 // SetMail implements storage.Accounts.
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
-	return s.tx(ctx, "set mail", func(ctx context.Context, q querier) error {
+	return s.tx(ctx, "SetMail", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET mail = $1 WHERE id = $2", mail, userID))
 		if err != nil {
 			return err
@@ -203,14 +203,14 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 
 // SetLocale implements storage.Locales.
 func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
-	return s.do(ctx, "set locale", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "SetLocale", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET locale = $1 WHERE id = $2", tag, userID))
 	})
 }
 
 // TouchLogin implements storage.Accounts.
 func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
-	return s.do(ctx, "touch login", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "TouchLogin", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(
 			exec(ctx, q, "UPDATE users SET last_login_at = $1 WHERE id = $2", column.Millis(now), userID),
 		)

@@ -43,7 +43,7 @@ RETURNING g.user_id, g.client_id, g.resource`
 )
 
 // walk advances both walks until they have ended or removed limit grants, and returns how many.
-func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
+func walk(ctx context.Context, s *Store, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		n, moved := 0, false
 		err = s.tx(ctx, "walk the grants", func(ctx context.Context, q querier) (err error) {

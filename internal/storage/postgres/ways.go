@@ -68,12 +68,12 @@ func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) erro
 	add := func(ctx context.Context, q querier) error {
 		return changed(storage.ErrFull)(exec(ctx, q, insertWay, wayValues(w)...))
 	}
-	return s.held(ctx, "add way", holdEnabled, w.UserID, while(w.UserID, in, add))
+	return s.held(ctx, "AddWay", holdEnabled, w.UserID, while(w.UserID, in, add))
 }
 
 // Ways implements storage.Ways.
 func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
-	err = s.do(ctx, "ways", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "Ways", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE user_id = $1 ORDER BY created_at, id", userID)
 		return err
@@ -91,7 +91,7 @@ func wayOf(row pgx.CollectableRow) (storage.Way, error) {
 func (s *Store) PasskeyOwner(
 	ctx context.Context, credentialID []byte,
 ) (way storage.Way, user storage.User, err error) {
-	err = s.do(ctx, "passkey owner", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "PasskeyOwner", func(ctx context.Context, q querier) error {
 		var w column.WayRow
 		var u column.UserRow
 		err := one(ctx, q, append(w.Dest(), u.Dest()...), passkeyOwner, credentialID)
@@ -108,7 +108,7 @@ const passkeyOwner = "SELECT w.*, u.* FROM (SELECT " + column.WayColumns +
 
 // UseWay implements storage.Ways.
 func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
-	return s.do(ctx, "use way", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "UseWay", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, `UPDATE ways SET counter = $3, data = coalesce($4, data), last_used_at = $5
 			WHERE id = $1 AND counter = $2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
 		if err != nil || n > 0 {
@@ -133,7 +133,7 @@ func (s *Store) RenameWay(
 		}
 		return err
 	}
-	err = s.held(ctx, "rename way", holdUser, userID, while(userID, in, rename))
+	err = s.held(ctx, "RenameWay", holdUser, userID, while(userID, in, rename))
 	return before, err
 }
 
@@ -159,7 +159,7 @@ func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Adm
 		n, err := exec(ctx, q, removeWay, append(letIn(userID, by), id)...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM ways WHERE user_id = $1 AND id = $2", userID, id)
 	}
-	return s.held(ctx, "remove way", holdUser, userID, while(userID, in, remove))
+	return s.held(ctx, "RemoveWay", holdUser, userID, while(userID, in, remove))
 }
 
 // letIn returns the first parameters of the statements about these methods. The last one is about
@@ -177,7 +177,7 @@ func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Ad
 		n, err := exec(ctx, q, removePassword, letIn(userID, by)[:3]...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM users WHERE id = $1 AND password_hash <> ''", userID)
 	}
-	return s.held(ctx, "remove password", holdUser, userID, while(userID, in, remove))
+	return s.held(ctx, "RemovePassword", holdUser, userID, while(userID, in, remove))
 }
 
 // RemoveRecoveryCodes implements storage.WayEnds.
@@ -186,7 +186,7 @@ func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by stora
 		n, err := exec(ctx, q, removeCodes, letIn(userID, by)...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = $1 LIMIT 1", userID)
 	}
-	return s.held(ctx, "remove recovery codes", holdUser, userID, while(userID, in, remove))
+	return s.held(ctx, "RemoveRecoveryCodes", holdUser, userID, while(userID, in, remove))
 }
 
 // lastOf returns why a statement removed no authentication method: ErrLast if it exists, otherwise
@@ -204,7 +204,7 @@ func lastOf(ctx context.Context, q querier, n int64, err error, there string, ar
 
 // TakeWay implements storage.WayEnds.
 func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
-	return s.do(ctx, "take way", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "TakeWay", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrNotFound)(
 			exec(ctx, q, "DELETE FROM ways WHERE id = $1 AND user_id = $2", id, userID))
 	})
@@ -220,7 +220,7 @@ FROM users u WHERE u.id = $1`
 
 // Factors implements storage.WayEnds.
 func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission) (f storage.Factors, err error) {
-	err = s.do(ctx, "factors", func(ctx context.Context, q querier) error {
+	err = s.do(ctx, "Factors", func(ctx context.Context, q querier) error {
 		f = storage.Factors{}
 		return one(ctx, q, column.FactorsDest(&f), factors, letIn(userID, by)...)
 	})
@@ -241,12 +241,12 @@ func (s *Store) ReplaceRecoveryCodes(
 			statement{"INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])", []any{userID, hashes}},
 		)
 	}
-	return s.held(ctx, "replace recovery codes", holdEnabled, userID, while(userID, in, replace))
+	return s.held(ctx, "ReplaceRecoveryCodes", holdEnabled, userID, while(userID, in, replace))
 }
 
 // CheckRecoveryCode implements storage.RecoveryCodes.
 func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
-	return s.do(ctx, "check recovery code", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "CheckRecoveryCode", func(ctx context.Context, q querier) error {
 		return checkCode(ctx, q, userID, code)
 	})
 }
@@ -273,7 +273,7 @@ func spendCode(ctx context.Context, q querier, userID string, code storage.Hash,
 
 // SealedWays implements storage.WayCustody.
 func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
-	err = s.do(ctx, "sealed ways", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "SealedWays", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE id > $1 AND kind = 'app' ORDER BY id LIMIT $2", after, max(limit, 0))
 		return err
@@ -283,7 +283,7 @@ func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []
 
 // ResealWay implements storage.WayCustody.
 func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
-	return s.do(ctx, "reseal way", func(ctx context.Context, q querier) error {
+	return s.do(ctx, "ResealWay", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(
 			exec(ctx, q, "UPDATE ways SET data = $1 WHERE id = $2 AND kind = 'app' AND data = $3", sealed, id, old))
 	})
@@ -296,7 +296,7 @@ FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w
 
 // PasskeyHosts implements storage.WayCustody.
 func (s *Store) PasskeyHosts(ctx context.Context, by storage.Admission) (out []storage.PasskeyHost, err error) {
-	err = s.do(ctx, "passkey hosts", func(ctx context.Context, q querier) (err error) {
+	err = s.do(ctx, "PasskeyHosts", func(ctx context.Context, q querier) (err error) {
 		out, err = each(ctx, q, func(row pgx.CollectableRow) (h storage.PasskeyHost, err error) {
 			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
 			return h, err

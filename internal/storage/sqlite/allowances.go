@@ -18,7 +18,7 @@ func (s *Store) TakeAllowances(
 	ctx context.Context, draws []storage.Draw, now time.Time,
 ) (waits []time.Duration, err error) {
 	at := column.Millis(now)
-	err = s.write(ctx, "take allowances", func(c *conn) error {
+	err = s.write(ctx, "TakeAllowances", func(c *conn) error {
 		waits = nil
 		lacks, refused, found := make([]int64, len(draws)), false, make([]time.Duration, len(draws))
 		for i, d := range draws {

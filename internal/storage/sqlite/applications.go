@@ -84,7 +84,7 @@ func expireCodes(c *conn, userID, resource string, app column.Application, now t
 
 // ApplicationKeys implements storage.Applications.
 func (s *Store) ApplicationKeys(ctx context.Context, clientIDs []string) (out map[string]string, err error) {
-	err = s.read(ctx, "applications of clients", func(c *conn) error {
+	err = s.read(ctx, "ApplicationKeys", func(c *conn) error {
 		out, err = applicationKeys(c, clientIDs)
 		return err
 	})
@@ -114,7 +114,7 @@ func applicationKeys(c *conn, clientIDs []string) (map[string]string, error) {
 func (s *Store) WithdrawApplication(
 	ctx context.Context, grantID string, by storage.RevokedBy, now time.Time,
 ) (ended int, err error) {
-	err = s.write(ctx, "withdraw application", func(c *conn) error {
+	err = s.write(ctx, "WithdrawApplication", func(c *conn) error {
 		var userID, clientID string
 		err := c.one([]any{&userID, &clientID}, "SELECT user_id, client_id FROM grants WHERE id = ?", grantID)
 		switch {

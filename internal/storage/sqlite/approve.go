@@ -54,7 +54,7 @@ ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material 
 
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
-	return s.write(ctx, "approve", func(c *conn) error {
+	return s.write(ctx, "Approve", func(c *conn) error {
 		if err := storeApproval(c, a); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
 
 // Approved implements storage.Approvals.
 func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, err error) {
-	err = s.read(ctx, "approved", func(c *conn) error {
+	err = s.read(ctx, "Approved", func(c *conn) error {
 		code, err := storedCode(c, "id = ?", a.Grant.ID)
 		waits = err == nil && code.Waits(a)
 		return ignore(err, storage.ErrNotFound)
@@ -74,7 +74,7 @@ func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, e
 
 // Deny implements storage.Approvals.
 func (s *Store) Deny(ctx context.Context, grantID string, until time.Time) error {
-	return s.write(ctx, "deny", func(c *conn) error {
+	return s.write(ctx, "Deny", func(c *conn) error {
 		var approved bool
 		err := c.one([]any{&approved}, "SELECT EXISTS (SELECT 1 FROM grants WHERE id = ?)", grantID)
 		switch {

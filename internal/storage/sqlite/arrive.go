@@ -42,7 +42,7 @@ WHERE connector = ?1 AND subject = ?2 AND user_id = ?3`
 // Arrive implements storage.Arrivals.
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, error) {
 	var out storage.User
-	err := s.write(ctx, "arrive", func(c *conn) error {
+	err := s.write(ctx, "Arrive", func(c *conn) error {
 		id, made, err := arriving(c, a)
 		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err

@@ -26,7 +26,7 @@ WHERE issuer = ? AND kind = 'subject' AND subject IN (SELECT value FROM json_eac
 func (s *Store) EndAsserted(
 	ctx context.Context, e storage.AssertedEnd, use storage.Use, now time.Time,
 ) (ended int, err error) {
-	err = s.write(ctx, "end asserted", func(c *conn) error {
+	err = s.write(ctx, "EndAsserted", func(c *conn) error {
 		ended = 0 // if the transaction is repeated
 		if err := spend(c, use); err != nil {
 			return err

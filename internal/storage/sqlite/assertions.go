@@ -45,7 +45,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 		return storage.AssertionOutcome{}, err
 	}
 	var out storage.AssertionOutcome
-	err := s.write(ctx, "grant assertion", func(c *conn) (err error) {
+	err := s.write(ctx, "GrantAssertion", func(c *conn) (err error) {
 		if out, err = lastingAsserted(c, a); !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
@@ -190,7 +190,7 @@ func assertedClient(c *conn, a storage.AssertionGrant) error {
 
 // LinkTrust implements storage.TrustLinks.
 func (s *Store) LinkTrust(ctx context.Context, l storage.TrustLink) error {
-	return s.write(ctx, "link trust", func(c *conn) error {
+	return s.write(ctx, "LinkTrust", func(c *conn) error {
 		if err := c.one([]any{new(int)}, "SELECT 1 FROM users WHERE id = ?", l.UserID); err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (s *Store) LinkTrust(ctx context.Context, l storage.TrustLink) error {
 func (s *Store) UnlinkTrust(
 	ctx context.Context, n storage.TrustName, now time.Time,
 ) (out storage.TrustLink, err error) {
-	err = s.write(ctx, "unlink trust", func(c *conn) error {
+	err = s.write(ctx, "UnlinkTrust", func(c *conn) error {
 		var row column.TrustLinkRow
 		err := c.one(row.Dest(), "DELETE FROM trust_links "+ofTrustName+" RETURNING "+column.TrustLinkColumns,
 			n.Issuer, n.Tenant, string(n.Kind), n.Subject)
@@ -228,7 +228,7 @@ func (s *Store) UnlinkTrust(
 func (s *Store) ListTrustLinks(
 	ctx context.Context, userID, issuer string, after storage.TrustName, limit int,
 ) (out []storage.TrustLink, err error) {
-	err = s.read(ctx, "trust links", func(c *conn) error {
+	err = s.read(ctx, "ListTrustLinks", func(c *conn) error {
 		out, err = each(c, func(row scanner) (storage.TrustLink, error) {
 			var r column.TrustLinkRow
 			err := row.Scan(r.Dest()...)

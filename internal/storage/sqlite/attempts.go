@@ -25,7 +25,7 @@ func (s *Store) PutSteps(ctx context.Context, steps []storage.AttemptStep) error
 	if len(steps) == 0 {
 		return nil
 	}
-	return s.write(ctx, "put steps", func(c *conn) error {
+	return s.write(ctx, "PutSteps", func(c *conn) error {
 		for _, step := range steps {
 			var seq int64
 			keys := column.List(step.Keys)
@@ -48,7 +48,7 @@ func (s *Store) Steps(ctx context.Context, q storage.StepQuery) (out []storage.A
 	if len(q.Keys) > 0 {
 		query, args = query+withAnyKey, append(args, column.List(q.Keys))
 	}
-	err = s.read(ctx, "steps", func(c *conn) (err error) {
+	err = s.read(ctx, "Steps", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.AttemptStep, error) {
 			var r column.StepRow
 			if err := row.Scan(r.Dest()...); err != nil {

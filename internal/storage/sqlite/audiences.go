@@ -9,7 +9,7 @@ import (
 
 // AddAudience implements storage.Audiences.
 func (s *Store) AddAudience(ctx context.Context, a storage.Audience) error {
-	return s.write(ctx, "add audience", func(c *conn) error {
+	return s.write(ctx, "AddAudience", func(c *conn) error {
 		values, err := column.AudienceValues(a)
 		if err != nil {
 			return err
@@ -21,7 +21,7 @@ func (s *Store) AddAudience(ctx context.Context, a storage.Audience) error {
 
 // ListAudiences implements storage.Audiences.
 func (s *Store) ListAudiences(ctx context.Context) (out []storage.Audience, err error) {
-	err = s.read(ctx, "list audiences", func(c *conn) (err error) {
+	err = s.read(ctx, "ListAudiences", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Audience, error) { return column.ReadAudience(row) },
 			"SELECT "+column.AudienceColumns+" FROM audiences ORDER BY issuer")
 		return err
@@ -31,7 +31,7 @@ func (s *Store) ListAudiences(ctx context.Context) (out []storage.Audience, err 
 
 // RemoveAudience implements storage.Audiences.
 func (s *Store) RemoveAudience(ctx context.Context, issuer string) error {
-	return s.write(ctx, "remove audience", func(c *conn) error {
+	return s.write(ctx, "RemoveAudience", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("DELETE FROM audiences WHERE issuer = ?", issuer))
 	})
 }

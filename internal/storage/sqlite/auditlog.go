@@ -33,7 +33,7 @@ var putManyEntries = putEntry + strings.Repeat(", (?,?,?,?,?,?)", entriesAtOnce-
 
 // AuditHead implements storage.AuditLog.
 func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
-	err = s.read(ctx, "audit head", func(c *conn) (err error) {
+	err = s.read(ctx, "AuditHead", func(c *conn) (err error) {
 		h, err = readAuditHead(c, writer)
 		return err
 	})
@@ -48,7 +48,7 @@ func readAuditHead(c *conn, writer string) (h storage.AuditHead, err error) {
 func (s *Store) AppendAudit(
 	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
 ) error {
-	return s.write(ctx, "append to the audit log", func(c *conn) (err error) {
+	return s.write(ctx, "AppendAudit", func(c *conn) (err error) {
 		var end storage.AuditEnd
 		if end.AuditHead, err = readAuditHead(c, writer); err != nil {
 			return err
@@ -105,7 +105,7 @@ func putEntries(c *conn, entries []storage.AuditEntry) error {
 // AuditEntries implements storage.AuditLog.
 func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
 	sql, args := column.AuditSelect(q, func(int) string { return "?" })
-	err = s.read(ctx, "audit entries", func(c *conn) (err error) {
+	err = s.read(ctx, "AuditEntries", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
 			sql, args...)
 		return err
@@ -121,7 +121,7 @@ func (s *Store) SearchAudit(
 	ctx context.Context, q storage.AuditSearch,
 ) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
 	search := column.NewAuditSearch(q, func(int) string { return "?" })
-	err = s.read(ctx, "search audit", func(c *conn) error {
+	err = s.read(ctx, "SearchAudit", func(c *conn) error {
 		sql, args := search.Find()
 		all, err := each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
 			sql, args...)
@@ -149,7 +149,7 @@ func readAuditTile(row scanner) (storage.AuditTile, error) { return column.ReadA
 func (s *Store) AuditTiles(
 	ctx context.Context, level int, from int64, limit int,
 ) (out []storage.AuditTile, err error) {
-	err = s.read(ctx, "audit tiles", func(c *conn) (err error) {
+	err = s.read(ctx, "AuditTiles", func(c *conn) (err error) {
 		out, err = each(c, readAuditTile,
 			"SELECT level, number, hashes FROM audit_tiles WHERE level = ? AND number >= ? ORDER BY number LIMIT ?",
 			level, from, max(limit, 0))
@@ -160,7 +160,7 @@ func (s *Store) AuditTiles(
 
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
-	err = s.write(ctx, "remove audit entries", func(c *conn) error {
+	err = s.write(ctx, "RemoveAudit", func(c *conn) error {
 		h, err := readAuditHead(c, "")
 		if err != nil {
 			return err
@@ -179,7 +179,7 @@ func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first 
 
 // PutCheckpoint implements storage.AuditCheckpoints.
 func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
-	return s.write(ctx, "put checkpoint", func(c *conn) error {
+	return s.write(ctx, "PutCheckpoint", func(c *conn) error {
 		return changed(storage.ErrExists)(c.exec(
 			"INSERT INTO audit_checkpoints (size, at, signed) VALUES (?,?,?) ON CONFLICT (size) DO NOTHING",
 			p.Size, column.Millis(p.At), string(p.Signed)))
@@ -188,7 +188,7 @@ func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) er
 
 // Checkpoints implements storage.AuditCheckpoints.
 func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
-	err = s.read(ctx, "checkpoints", func(c *conn) (err error) {
+	err = s.read(ctx, "Checkpoints", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
 			"SELECT size, at, signed FROM audit_checkpoints WHERE size > ? ORDER BY size LIMIT ?", after, max(limit, 0))
 		return err
@@ -199,7 +199,7 @@ func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []
 // LastCheckpoint implements storage.AuditCheckpoints.
 func (s *Store) LastCheckpoint(ctx context.Context) (storage.AuditCheckpoint, error) {
 	var out []storage.AuditCheckpoint
-	err := s.read(ctx, "last checkpoint", func(c *conn) (err error) {
+	err := s.read(ctx, "LastCheckpoint", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
 			"SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1")
 		if err == nil && len(out) == 0 {

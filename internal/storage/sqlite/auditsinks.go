@@ -19,7 +19,7 @@ const (
 func (s *Store) OpenAuditSink(
 	ctx context.Context, name string, now time.Time,
 ) (sink storage.AuditSink, err error) {
-	err = s.write(ctx, "open audit sink", func(c *conn) error {
+	err = s.write(ctx, "OpenAuditSink", func(c *conn) error {
 		if _, err := c.exec(beginSink, name, column.Millis(now)); err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func auditSink(row scanner) (storage.AuditSink, error) { return column.ReadAudit
 
 // MoveAuditSink implements storage.AuditSinks.
 func (s *Store) MoveAuditSink(ctx context.Context, from int64, k storage.AuditSink) error {
-	return s.write(ctx, "move audit sink", func(c *conn) error {
+	return s.write(ctx, "MoveAuditSink", func(c *conn) error {
 		return changed(storage.ErrChanged)(
 			c.exec(moveSink, k.Name, from, k.Next, k.Lost, k.Failed, column.Millis(k.At)))
 	})
@@ -44,7 +44,7 @@ func (s *Store) MoveAuditSink(ctx context.Context, from int64, k storage.AuditSi
 
 // AuditSinks implements storage.AuditSinks.
 func (s *Store) AuditSinks(ctx context.Context) (out []storage.AuditSink, err error) {
-	err = s.read(ctx, "audit sinks", func(c *conn) (err error) {
+	err = s.read(ctx, "AuditSinks", func(c *conn) (err error) {
 		out, err = each(c, auditSink, "SELECT "+column.AuditSinkColumns+" FROM audit_sinks ORDER BY name")
 		return err
 	})

@@ -19,7 +19,7 @@ WHERE ?1 = '' OR key >= ?1 || '/' AND key < ?1 || '0' ORDER BY key LIMIT ?2`
 
 // PutCertificateFile implements storage.CertificateFiles.
 func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFile) error {
-	return s.write(ctx, "put certificate file", func(c *conn) error {
+	return s.write(ctx, "PutCertificateFile", func(c *conn) error {
 		_, err := c.exec(putCertificateFile, f.Key, f.Sealed, column.Millis(f.ModifiedAt))
 		return err
 	})
@@ -28,7 +28,7 @@ func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFil
 // CertificateFile implements storage.CertificateFiles.
 func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.CertificateFile, err error) {
 	f.Key = key
-	err = s.read(ctx, "certificate file", func(c *conn) error {
+	err = s.read(ctx, "CertificateFile", func(c *conn) error {
 		var at int64
 		err := c.one([]any{&f.Sealed, &at}, "SELECT sealed, modified_at FROM certificate_files WHERE key = ?", key)
 		f.ModifiedAt = column.Time(at)
@@ -41,7 +41,7 @@ func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.Cert
 func (s *Store) CertificateFilesBelow(
 	ctx context.Context, path string, limit int,
 ) (out []storage.CertificateFile, err error) {
-	err = s.read(ctx, "certificate files", func(c *conn) (err error) {
+	err = s.read(ctx, "CertificateFilesBelow", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (f storage.CertificateFile, err error) {
 			var at int64
 			err = row.Scan(&f.Key, &at)
@@ -55,7 +55,7 @@ func (s *Store) CertificateFilesBelow(
 
 // DeleteCertificateFiles implements storage.CertificateFiles.
 func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
-	return s.write(ctx, "delete certificate files", func(c *conn) error {
+	return s.write(ctx, "DeleteCertificateFiles", func(c *conn) error {
 		_, err := c.exec(deleteCertificateFiles, key)
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
 
 // ResealCertificateFile implements storage.CertificateFiles.
 func (s *Store) ResealCertificateFile(ctx context.Context, key string, old, sealed []byte) error {
-	return s.write(ctx, "reseal certificate file", func(c *conn) error {
+	return s.write(ctx, "ResealCertificateFile", func(c *conn) error {
 		n, err := c.exec(resealCertificateFile, key, old, sealed)
 		if err == nil && n == 0 {
 			return storage.ErrSpent

@@ -63,7 +63,7 @@ func clearanceLive(now string) string { return column.ClearanceLive(now, isCut, 
 
 // AskClearance implements storage.Clearances.
 func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out storage.Clearance, err error) {
-	err = s.write(ctx, "ask for clearance", func(c *conn) (err error) {
+	err = s.write(ctx, "AskClearance", func(c *conn) (err error) {
 		key, now := a.Key(), column.Millis(a.CreatedAt)
 		if out, err = clearance(c, spendClearance, key[:], now); !errors.Is(err, storage.ErrNotFound) {
 			return err
@@ -129,7 +129,7 @@ func clearance(c *conn, sql string, args ...any) (storage.Clearance, error) {
 
 // Clearance implements storage.Clearances.
 func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out storage.Clearance, err error) {
-	err = s.read(ctx, "clearance", func(c *conn) (err error) {
+	err = s.read(ctx, "Clearance", func(c *conn) (err error) {
 		out, err = clearance(c, readClearance, id, column.Millis(now))
 		return err
 	})
@@ -138,7 +138,7 @@ func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out st
 
 // DecideClearance implements storage.Clearances.
 func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision) (out storage.Clearance, err error) {
-	err = s.write(ctx, "decide clearance", func(c *conn) (err error) {
+	err = s.write(ctx, "DecideClearance", func(c *conn) (err error) {
 		state, now := column.Decided(d), column.Millis(d.Now)
 		out, err = clearance(c, decideClearance, d.ID, state, d.Session[:], now)
 		if !errors.Is(err, storage.ErrNotFound) {
@@ -161,7 +161,7 @@ func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision
 func (s *Store) WaitingClearances(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Clearance, err error) {
-	err = s.read(ctx, "waiting clearances", func(c *conn) error {
+	err = s.read(ctx, "WaitingClearances", func(c *conn) error {
 		out, err = each(c, func(row scanner) (storage.Clearance, error) {
 			var r column.ClearanceRow
 			if err := row.Scan(r.Dest()...); err != nil {

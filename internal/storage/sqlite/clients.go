@@ -13,7 +13,7 @@ const insertClient = "INSERT INTO clients (" + column.ClientColumns +
 
 // PutClient implements storage.Clients.
 func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
-	return s.write(ctx, "put client", func(c *conn) error {
+	return s.write(ctx, "PutClient", func(c *conn) error {
 		return changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(cl)...))
 	})
 }
@@ -23,7 +23,7 @@ ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE deleted_at
 
 // ReplaceClient implements storage.Clients.
 func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
-	return s.write(ctx, "replace client", func(c *conn) error {
+	return s.write(ctx, "ReplaceClient", func(c *conn) error {
 		return changed(storage.ErrRevoked)(
 			c.exec(replaceClient, append(column.ClientValues(cl), column.Millis(now))...),
 		)
@@ -32,7 +32,7 @@ func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.T
 
 // Client implements storage.Clients.
 func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err error) {
-	err = s.read(ctx, "client", func(c *conn) (err error) {
+	err = s.read(ctx, "Client", func(c *conn) (err error) {
 		var r column.ClientRow
 		var deleted *int64
 		err = c.one(append(r.Dest(), &deleted),
@@ -51,7 +51,7 @@ func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err 
 
 // ListClients implements storage.Clients.
 func (s *Store) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
-	err = s.read(ctx, "list clients", func(c *conn) (err error) {
+	err = s.read(ctx, "ListClients", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -70,7 +70,7 @@ ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(deleted_at, excluded.
 
 // DeleteClient implements storage.Clients.
 func (s *Store) DeleteClient(ctx context.Context, id string, now time.Time) error {
-	return s.write(ctx, "delete client", func(c *conn) error {
+	return s.write(ctx, "DeleteClient", func(c *conn) error {
 		return all(
 			run(c, tombstone, id, column.Millis(now)),
 			func() error { return cut(c, storage.Selection{ClientID: id}, storage.ByClientDeleted, now) },

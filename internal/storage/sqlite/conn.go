@@ -129,10 +129,11 @@ func (c *conn) close() error {
 
 // wrap adds the verb to an error. It maps a UNIQUE violation to its sentinel, and a problem of the
 // file to its error.
-func wrap(what string, err error) error {
+func wrap(verb string, err error) error {
 	if err == nil {
 		return nil
 	}
+	what := storage.Words(verb)
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return fmt.Errorf("sqlite: %s: %w", what, err)

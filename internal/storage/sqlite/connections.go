@@ -28,7 +28,7 @@ const (
 func (s *Store) Connections(
 	ctx context.Context, userID, before string, now time.Time, limit int,
 ) (out []storage.Connection, err error) {
-	err = s.read(ctx, "connections", func(c *conn) error {
+	err = s.read(ctx, "Connections", func(c *conn) error {
 		out, err = each(c, scanConnection, pageConnections, userID, column.Millis(now), before, max(limit, 0))
 		return err
 	})
@@ -47,7 +47,7 @@ func scanConnection(row scanner) (storage.Connection, error) {
 func (s *Store) Connection(
 	ctx context.Context, userID, id string, now time.Time,
 ) (out storage.Connection, err error) {
-	err = s.read(ctx, "connection", func(c *conn) error {
+	err = s.read(ctx, "Connection", func(c *conn) error {
 		out, err = connection(c, userID, id, now)
 		return err
 	})
@@ -64,7 +64,7 @@ func connection(c *conn, userID, id string, now time.Time) (storage.Connection, 
 
 // NarrowGrant implements storage.Connections.
 func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error {
-	return s.write(ctx, "narrow grant", func(c *conn) error {
+	return s.write(ctx, "NarrowGrant", func(c *conn) error {
 		g, app, err := applicationOf(c, userID, id, now)
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func applicationOf(
 
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.write(ctx, "pause grant", func(c *conn) error {
+	return s.write(ctx, "PauseGrant", func(c *conn) error {
 		g, err := connection(c, userID, id, now)
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func pauseGrants(c *conn, userID, resource string, app column.Application, now t
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.write(ctx, "resume grant", func(c *conn) error {
+	return s.write(ctx, "ResumeGrant", func(c *conn) error {
 		g, err := connection(c, userID, id, now)
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 
 // StopEverything implements storage.Stops.
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
-	return s.write(ctx, "stop everything", func(c *conn) error {
+	return s.write(ctx, "StopEverything", func(c *conn) error {
 		return all(
 			endPauses(c, storage.Selection{UserID: userID}),
 			eraseOfUser(c, userID, column.SignedOut, now),

@@ -11,16 +11,16 @@ import (
 
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.write(ctx, "spend", func(c *conn) error {
+	return s.write(ctx, "Spend", func(c *conn) error {
 		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
 	})
 }
 
 // SpendProof implements storage.Proofs.
 func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.found(wrap("spend proof", s.writer.doFleeting(ctx, func(c *conn) error {
+	return s.verb(ctx, "SpendProof", s.writer.doFleeting, func(c *conn) error {
 		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
-	})))
+	})
 }
 
 func spend(c *conn, u storage.Use) error {
@@ -35,7 +35,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.e
 
 // Lease implements storage.Leases.
 func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
-	err = s.write(ctx, "lease", func(c *conn) error {
+	err = s.write(ctx, "Lease", func(c *conn) error {
 		n, err := c.exec(lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
 		held = n > 0
 		return err
@@ -55,7 +55,7 @@ RETURNING count`
 func (s *Store) RecordFailure(
 	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
 ) (n int, err error) {
-	err = s.write(ctx, "record failure", func(c *conn) error {
+	err = s.write(ctx, "RecordFailure", func(c *conn) error {
 		return c.one([]any{&n}, recordFailure, key[:], column.Millis(now), window.Milliseconds())
 	})
 	return n, err
@@ -65,7 +65,7 @@ func (s *Store) RecordFailure(
 func (s *Store) FailureCount(
 	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
 ) (n int, last time.Time, err error) {
-	err = s.read(ctx, "failure count", func(c *conn) error {
+	err = s.read(ctx, "FailureCount", func(c *conn) error {
 		var at int64
 		err := c.one([]any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = ? AND first_at + ? > ?",
 			key[:], window.Milliseconds(), column.Millis(now))
@@ -80,7 +80,7 @@ func (s *Store) FailureCount(
 
 // ClearFailures implements storage.Failures.
 func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
-	return s.write(ctx, "clear failures", func(c *conn) error {
+	return s.write(ctx, "ClearFailures", func(c *conn) error {
 		_, err := c.exec("DELETE FROM failures WHERE key = ?", key[:])
 		return err
 	})
@@ -99,7 +99,7 @@ WHERE CASE WHEN first_at + ?3 <= ?2 THEN 0 ELSE count END = ?4`
 func (s *Store) TakeTry(
 	ctx context.Context, key storage.Hash, seen int, now time.Time, window time.Duration,
 ) error {
-	return s.write(ctx, "take try", func(c *conn) error {
+	return s.write(ctx, "TakeTry", func(c *conn) error {
 		return changed(storage.ErrChanged)(
 			c.exec(takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
 	})
@@ -107,7 +107,7 @@ func (s *Store) TakeTry(
 
 // ReturnTry implements storage.Failures.
 func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
-	return s.write(ctx, "return try", func(c *conn) error {
+	return s.write(ctx, "ReturnTry", func(c *conn) error {
 		_, err := c.exec("UPDATE failures SET count = count - 1 WHERE key = ? AND count > 0", key[:])
 		return err
 	})

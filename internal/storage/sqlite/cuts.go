@@ -37,14 +37,14 @@ func (s *Store) CutGrants(
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
 	if sel.Application != "" {
-		err := s.writeFiled(ctx, "cut application", func(c *conn) error { return cutApplication(c, row, now)() })
+		err := s.writeFiled(ctx, "CutGrants", func(c *conn) error { return cutApplication(c, row, now)() })
 		return row.Cut(), err
 	}
 	put := putCut
 	if sel.Trust != "" {
 		put = putTrustCut
 	}
-	err := s.write(ctx, "cut grants", func(c *conn) error {
+	err := s.write(ctx, "CutGrants", func(c *conn) error {
 		return all(
 			noteCut(c, sel, now),
 			run(c, put, row.Values(0)...),
@@ -125,7 +125,7 @@ func cutTrust(c *conn, trustID string, now time.Time) func() error {
 
 // PendingCuts implements storage.Cuts.
 func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut, err error) {
-	err = s.read(ctx, "pending cuts", func(c *conn) (err error) {
+	err = s.read(ctx, "PendingCuts", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Cut, error) {
 			var r column.CutRow
 			err := row.Scan(r.Dest()...)
@@ -140,7 +140,7 @@ func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut
 // FollowCut implements storage.Cuts. No approval runs concurrently, so a cut is finished once its
 // grants are marked.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
-	err = s.write(ctx, "follow cut", func(c *conn) error {
+	err = s.write(ctx, "FollowCut", func(c *conn) error {
 		var r column.CutRow
 		err := c.one(r.Dest(), "SELECT "+column.CutRead+" FROM cuts WHERE id = ?1 UNION ALL SELECT "+
 			column.TrustCutRead+" FROM trust_cuts WHERE id = ?1 UNION ALL SELECT "+column.ApplicationCutRead+

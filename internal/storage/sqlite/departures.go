@@ -10,7 +10,7 @@ import (
 
 // PutDeparture implements storage.Departures.
 func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
-	return s.write(ctx, "put departure", func(c *conn) error {
+	return s.write(ctx, "PutDeparture", func(c *conn) error {
 		return changed(storage.ErrExists)(
 			c.exec("INSERT INTO departures (key, sealed, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
 				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
@@ -21,7 +21,7 @@ func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (storage.Departure, error) {
 	var sealed []byte
 	var expires int64
-	err := s.write(ctx, "take departure", func(c *conn) error {
+	err := s.write(ctx, "TakeDeparture", func(c *conn) error {
 		return c.one([]any{&sealed, &expires}, "DELETE FROM departures WHERE key = ? RETURNING sealed, expires_at",
 			key[:])
 	})
@@ -38,14 +38,8 @@ func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Ti
 func (s *Store) AbandonedDepartures(
 	ctx context.Context, now time.Time, limit int,
 ) (out []storage.Departure, err error) {
-	var some bool
-	err = s.read(ctx, "abandoned departures", func(c *conn) error { // usually empty, and a write would delay others
-		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM departures WHERE expires_at <= ?)", column.Millis(now))
-	})
-	if err != nil || !some {
-		return nil, err
-	}
-	err = s.write(ctx, "abandoned departures", func(c *conn) (err error) {
+	const some = "SELECT EXISTS (SELECT 1 FROM departures WHERE expires_at <= ?)"
+	err = s.writeIf(ctx, "AbandonedDepartures", some, []any{column.Millis(now)}, func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Departure, error) {
 			var key, sealed []byte
 			var expires int64
@@ -65,7 +59,7 @@ func (s *Store) AbandonedDepartures(
 func (s *Store) SessionEnd(
 	ctx context.Context, session storage.Hash, now time.Time,
 ) (connector, reason string, err error) {
-	err = s.read(ctx, "session end", func(c *conn) error {
+	err = s.read(ctx, "SessionEnd", func(c *conn) error {
 		return c.one([]any{&connector, &reason},
 			"SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
 			session[:], column.Millis(now))

@@ -29,7 +29,7 @@ RETURNING ` + column.DeviceRead + ", early"
 
 // PutDevice implements storage.Devices.
 func (s *Store) PutDevice(ctx context.Context, d storage.Device) error {
-	return s.write(ctx, "put device", func(c *conn) error {
+	return s.write(ctx, "PutDevice", func(c *conn) error {
 		_, err := c.exec(putDevice, column.DeviceValues(d)...)
 		return err
 	})
@@ -39,7 +39,7 @@ func (s *Store) PutDevice(ctx context.Context, d storage.Device) error {
 func (s *Store) DeviceByUserCode(
 	ctx context.Context, userCode storage.Hash, now time.Time,
 ) (d storage.Device, err error) {
-	err = s.read(ctx, "device", func(c *conn) error {
+	err = s.read(ctx, "DeviceByUserCode", func(c *conn) error {
 		var row column.DeviceRow
 		err := c.one(row.Dest(), readDevice, userCode[:], column.Millis(now))
 		if err == nil {
@@ -52,7 +52,7 @@ func (s *Store) DeviceByUserCode(
 
 // ApproveDevice implements storage.Devices.
 func (s *Store) ApproveDevice(ctx context.Context, a storage.Approval) error {
-	return s.write(ctx, "approve device", func(c *conn) error {
+	return s.write(ctx, "ApproveDevice", func(c *conn) error {
 		n, err := c.exec(approveDevice, column.Millis(a.Now), a.Code.Hash[:], a.Grant.ID, a.Grant.ClientID,
 			a.Grant.Resource)
 		if err == nil && n == 0 {
@@ -67,7 +67,7 @@ func (s *Store) ApproveDevice(ctx context.Context, a storage.Approval) error {
 
 // DenyDevice implements storage.Devices.
 func (s *Store) DenyDevice(ctx context.Context, code storage.Hash, now time.Time) error {
-	return s.write(ctx, "deny device", func(c *conn) error {
+	return s.write(ctx, "DenyDevice", func(c *conn) error {
 		n, err := c.exec(denyDevice, column.Millis(now), code[:])
 		if err == nil && n == 0 {
 			err = undecidable(c, code)
@@ -93,7 +93,7 @@ func undecidable(c *conn, code storage.Hash) error {
 func (s *Store) PollDevice(
 	ctx context.Context, code storage.Hash, clientID string, now time.Time,
 ) (p storage.Poll, err error) {
-	err = s.write(ctx, "poll device", func(c *conn) error {
+	err = s.write(ctx, "PollDevice", func(c *conn) error {
 		var row column.DeviceRow
 		err := c.one(append(row.Dest(), &p.Early), pollDevice, column.Millis(now), code[:], clientID,
 			storage.DeviceSlowDown.Milliseconds())

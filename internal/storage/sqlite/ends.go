@@ -16,7 +16,7 @@ func (s *Store) EndUpstreams(
 	if len(column.KeyFields(k)) == 0 {
 		return nil, nil
 	}
-	err = s.write(ctx, "end upstreams", func(c *conn) (err error) {
+	err = s.write(ctx, "EndUpstreams", func(c *conn) (err error) {
 		out, err = endSelected(c, k, reason, now)
 		return err
 	})
@@ -27,7 +27,7 @@ func (s *Store) EndUpstreams(
 func (s *Store) EndUpstreamsOnce(
 	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
 ) (out []storage.Upstream, err error) {
-	err = s.write(ctx, "end upstreams once", func(c *conn) (err error) {
+	err = s.write(ctx, "EndUpstreamsOnce", func(c *conn) (err error) {
 		if err := spend(c, use); err != nil {
 			return err
 		}

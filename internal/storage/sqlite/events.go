@@ -10,7 +10,7 @@ import (
 
 // PutEvent implements storage.Events.
 func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
-	return s.write(ctx, "put event", func(c *conn) error {
+	return s.write(ctx, "PutEvent", func(c *conn) error {
 		return putEvent(c, e)
 	})
 }
@@ -31,18 +31,10 @@ const (
 	loggedEvents = "UPDATE events SET taken_at = ?1 WHERE id IN (SELECT value FROM json_each(?2))"
 )
 
-// TakeEvents implements storage.Events. Servers call it every few seconds, so it writes only if
-// events are waiting.
+// TakeEvents implements storage.Events.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
 	ended := column.Millis(now.Add(-storage.EventLease))
-	var waiting bool
-	err = s.read(ctx, "take events", func(c *conn) error {
-		return c.one([]any{&waiting}, eventsWaiting, ended)
-	})
-	if err != nil || !waiting {
-		return nil, err
-	}
-	err = s.write(ctx, "take events", func(c *conn) (err error) {
+	err = s.writeIf(ctx, "TakeEvents", eventsWaiting, []any{ended}, func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Event, error) {
 			var r column.EventRow
 			err := row.Scan(r.Dest()...)
@@ -56,7 +48,7 @@ func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out [
 
 // LoggedEvents implements storage.Events.
 func (s *Store) LoggedEvents(ctx context.Context, ids []string, now time.Time) error {
-	return s.write(ctx, "logged events", func(c *conn) error {
+	return s.write(ctx, "LoggedEvents", func(c *conn) error {
 		_, err := c.exec(loggedEvents, column.Millis(now), column.List(ids))
 		return err
 	})

@@ -57,7 +57,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 		if err := s.open(t.Context(), name, path); err != nil {
 			t.Fatal(err)
 		}
-		failing := &storagetest.Failing{Store: s}
+		failing := storagetest.NewFailing(s)
 		failing.Surround(func(verb string, do func() error) error {
 			one.Lock()
 			defer one.Unlock()

@@ -69,40 +69,51 @@ func file(c *conn, limit int) error {
 }
 
 // writeFiled is write after filing all clients.
-func (s *Store) writeFiled(ctx context.Context, what string, do func(c *conn) error) error {
-	if err := s.fileClients(ctx); err != nil {
-		return err
-	}
-	return s.write(ctx, what, func(c *conn) error {
-		if err := file(c, -1); err != nil {
+func (s *Store) writeFiled(ctx context.Context, verb string, do func(c *conn) error) error {
+	return s.Hooks.Run(ctx, verb, func(ctx context.Context) error {
+		if err := s.fileClients(ctx); err != nil {
 			return err
 		}
-		return do(c)
+		return s.write(ctx, verb, func(c *conn) error {
+			if err := file(c, -1); err != nil {
+				return err
+			}
+			return do(c)
+		})
 	})
 }
 
 // FiledApplications implements storage.Applications.
-func (s *Store) FiledApplications(ctx context.Context, q storage.Search) ([]storage.FiledApplication, error) {
-	return s.filed(ctx, filedAfter, q.After, storage.Fold(q.Text), q.Limit)
+func (s *Store) FiledApplications(
+	ctx context.Context, q storage.Search,
+) (out []storage.FiledApplication, err error) {
+	err = s.Hooks.Run(ctx, "FiledApplications", func(ctx context.Context) (err error) {
+		out, err = s.filed(ctx, filedAfter, q.After, storage.Fold(q.Text), q.Limit)
+		return err
+	})
+	return out, err
 }
 
 // FiledApplication implements storage.Applications.
 func (s *Store) FiledApplication(ctx context.Context, key string) (out storage.FiledApplication, err error) {
-	err = s.read(ctx, "application of a key", func(c *conn) error {
-		return ignore(c.one([]any{&key}, "SELECT counts_as FROM application_aliases WHERE application = ?", key),
-			storage.ErrNotFound)
+	err = s.Hooks.Run(ctx, "FiledApplication", func(ctx context.Context) error {
+		err := s.read(ctx, "application of a key", func(c *conn) error {
+			return ignore(c.one([]any{&key}, "SELECT counts_as FROM application_aliases WHERE application = ?", key),
+				storage.ErrNotFound)
+		})
+		if err != nil {
+			return err
+		}
+		found, err := s.filed(ctx, filedOne, key)
+		if err == nil && len(found) == 0 {
+			err = storage.ErrNotFound
+		}
+		if err == nil {
+			out = found[0]
+		}
+		return err
 	})
-	if err != nil {
-		return out, err
-	}
-	found, err := s.filed(ctx, filedOne, key)
-	if err == nil && len(found) == 0 {
-		err = storage.ErrNotFound
-	}
-	if err != nil {
-		return out, err
-	}
-	return found[0], nil
+	return out, err
 }
 
 func (s *Store) filed(ctx context.Context, query string, args ...any) (out []storage.FiledApplication, err error) {
@@ -152,7 +163,7 @@ func describe(c *conn, a *storage.FiledApplication) (err error) {
 func (s *Store) ApplicationClients(
 	ctx context.Context, key, after string, limit int,
 ) (out []storage.Client, err error) {
-	err = s.read(ctx, "clients of an application", func(c *conn) (err error) {
+	err = s.read(ctx, "ApplicationClients", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -170,7 +181,7 @@ func (s *Store) ApplicationClients(
 func (s *Store) ApplicationGrants(
 	ctx context.Context, key string, now time.Time, limit int,
 ) (n storage.ApplicationCount, err error) {
-	err = s.read(ctx, "grants of an application", func(c *conn) error {
+	err = s.read(ctx, "ApplicationGrants", func(c *conn) error {
 		return c.one([]any{&n.Grants, &n.People}, "SELECT count(*), count(DISTINCT nullif(user_id, '')) FROM ("+grantsOf+")",
 			key, column.Millis(now), limit)
 	})
@@ -179,7 +190,7 @@ func (s *Store) ApplicationGrants(
 
 // HoldApplication implements storage.Applications.
 func (s *Store) HoldApplication(ctx context.Context, h storage.Hold) error {
-	return s.writeFiled(ctx, "hold application", func(c *conn) error {
+	return s.writeFiled(ctx, "HoldApplication", func(c *conn) error {
 		_, err := c.exec(putHold, append(column.HoldValues(h), storage.MaxHolds)...)
 		if err != nil {
 			return err
@@ -235,14 +246,14 @@ func noteApplicationCut(c *conn, key string, now time.Time) func() error {
 
 // ReleaseApplication implements storage.Applications.
 func (s *Store) ReleaseApplication(ctx context.Context, key string) error {
-	return s.write(ctx, "release application", func(c *conn) error {
+	return s.write(ctx, "ReleaseApplication", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("DELETE FROM application_holds WHERE application = ?", key))
 	})
 }
 
 // Holds implements storage.Applications.
 func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err error) {
-	err = s.read(ctx, "holds", func(c *conn) error {
+	err = s.read(ctx, "Holds", func(c *conn) error {
 		all, err := each(c, func(row scanner) (storage.Hold, error) {
 			var r column.HoldRow
 			err := row.Scan(r.Dest()...)
@@ -259,7 +270,7 @@ func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err err
 
 // DeleteApplication implements storage.Applications.
 func (s *Store) DeleteApplication(ctx context.Context, key string, now time.Time) error {
-	return s.writeFiled(ctx, "delete application", func(c *conn) error {
+	return s.writeFiled(ctx, "DeleteApplication", func(c *conn) error {
 		return all(
 			run(c, "UPDATE clients SET "+column.Bury+"?2 WHERE application = ?1 AND deleted_at IS NULL", key,
 				column.Millis(now)),
@@ -270,7 +281,7 @@ func (s *Store) DeleteApplication(ctx context.Context, key string, now time.Time
 
 // MergeApplications implements storage.Applications.
 func (s *Store) MergeApplications(ctx context.Context, key, into string, now time.Time) error {
-	return s.writeFiled(ctx, "merge applications", func(c *conn) error {
+	return s.writeFiled(ctx, "MergeApplications", func(c *conn) error {
 		var merged, cut bool
 		var held int
 		err := c.one([]any{&merged, &held}, `SELECT EXISTS (SELECT 1 FROM application_aliases WHERE application IN (?1, ?2)),
@@ -301,7 +312,7 @@ func (s *Store) MergeApplications(ctx context.Context, key, into string, now tim
 
 // SplitApplication implements storage.Applications.
 func (s *Store) SplitApplication(ctx context.Context, key string, now time.Time) error {
-	return s.write(ctx, "split application", func(c *conn) error {
+	return s.write(ctx, "SplitApplication", func(c *conn) error {
 		var of string
 		var cut bool
 		err := c.one([]any{&of}, "SELECT counts_as FROM application_aliases WHERE application = ?", key)

@@ -31,7 +31,7 @@ func (s *Store) ListGrants(
 		query += " AND substr(id, 1, 11) >= substr(?1, 1, 11)"
 		order = "substr(id, 1, 11), id"
 	}
-	err = s.read(ctx, "list grants", func(c *conn) (err error) {
+	err = s.read(ctx, "ListGrants", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Grant, error) {
 			var r column.GrantRow
 			if err := row.Scan(r.Dest()...); err != nil {
@@ -46,7 +46,7 @@ func (s *Store) ListGrants(
 
 // Grant implements storage.Grants.
 func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err error) {
-	err = s.read(ctx, "grant", func(c *conn) error {
+	err = s.read(ctx, "Grant", func(c *conn) error {
 		var row column.GrantRow
 		err := c.one(row.Dest(), "SELECT "+column.GrantRead+" FROM grants WHERE id = ?", id)
 		if err == nil {
@@ -59,7 +59,7 @@ func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err erro
 
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
-	return s.write(ctx, "forget consent", func(c *conn) error {
+	return s.write(ctx, "ForgetConsent", func(c *conn) error {
 		if userID == "" || clientID == "" || resource == "" {
 			return nil // an empty field would select more grants, not fewer
 		}

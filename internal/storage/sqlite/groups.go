@@ -31,7 +31,7 @@ ON CONFLICT (group_name, user_id) DO UPDATE SET added_at = added_at`
 
 // CreateGroup implements storage.Groups.
 func (s *Store) CreateGroup(ctx context.Context, g storage.Group) error {
-	return s.write(ctx, "create group", func(c *conn) error {
+	return s.write(ctx, "CreateGroup", func(c *conn) error {
 		var n int
 		if err := c.one([]any{&n}, "SELECT count(*) FROM account_groups"); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (s *Store) CreateGroup(ctx context.Context, g storage.Group) error {
 
 // DeleteGroup implements storage.Groups.
 func (s *Store) DeleteGroup(ctx context.Context, name string) error {
-	return s.write(ctx, "delete group", func(c *conn) error {
+	return s.write(ctx, "DeleteGroup", func(c *conn) error {
 		var named bool
 		err := c.one([]any{&named}, "SELECT EXISTS (SELECT 1 FROM access_rules WHERE group_name = ?)", name)
 		if err != nil {
@@ -62,7 +62,7 @@ func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 
 // ListGroups implements storage.Groups.
 func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error) {
-	err = s.read(ctx, "list groups", func(c *conn) (err error) {
+	err = s.read(ctx, "ListGroups", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Group, error) { return column.ReadGroup(row) }, column.ListGroups)
 		return err
 	})
@@ -71,7 +71,7 @@ func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error)
 
 // GroupMembers implements storage.Groups.
 func (s *Store) GroupMembers(ctx context.Context, group, after string, limit int) (out []storage.Member, err error) {
-	err = s.read(ctx, "group members", func(c *conn) (err error) {
+	err = s.read(ctx, "GroupMembers", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Member, error) { return column.ReadMember(row) },
 			groupMembers, group, column.NameKey(after), limit)
 		return err
@@ -81,14 +81,14 @@ func (s *Store) GroupMembers(ctx context.Context, group, after string, limit int
 
 // AddMember implements storage.Groups.
 func (s *Store) AddMember(ctx context.Context, group, userID string, now time.Time) error {
-	return s.write(ctx, "add member", func(c *conn) error {
+	return s.write(ctx, "AddMember", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec(addMember, group, userID, column.Millis(now)))
 	})
 }
 
 // RemoveMember implements storage.Groups.
 func (s *Store) RemoveMember(ctx context.Context, group, userID string) error {
-	return s.write(ctx, "remove member", func(c *conn) error {
+	return s.write(ctx, "RemoveMember", func(c *conn) error {
 		return changed(storage.ErrNotFound)(
 			c.exec("DELETE FROM group_members WHERE group_name = ? AND user_id = ?", group, userID))
 	})
@@ -96,7 +96,7 @@ func (s *Store) RemoveMember(ctx context.Context, group, userID string) error {
 
 // Membership implements storage.Groups.
 func (s *Store) Membership(ctx context.Context, userID string) (m storage.Membership, err error) {
-	err = s.read(ctx, "membership", func(c *conn) (err error) {
+	err = s.read(ctx, "Membership", func(c *conn) (err error) {
 		m = storage.Membership{UserID: userID}
 		if err := c.one([]any{&m.Name}, "SELECT name FROM users WHERE id = ?", userID); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *Store) Membership(ctx context.Context, userID string) (m storage.Member
 
 // PutAccessRule implements storage.AccessRules.
 func (s *Store) PutAccessRule(ctx context.Context, r storage.AccessRule) error {
-	return s.write(ctx, "put access rule", func(c *conn) error {
+	return s.write(ctx, "PutAccessRule", func(c *conn) error {
 		if err := changed(storage.ErrNotFound)(c.exec(putRule, column.RuleValues(r)...)); err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (s *Store) PutAccessRule(ctx context.Context, r storage.AccessRule) error {
 
 // DeleteAccessRule implements storage.AccessRules.
 func (s *Store) DeleteAccessRule(ctx context.Context, r storage.AccessRule) error {
-	return s.write(ctx, "delete access rule", func(c *conn) error {
+	return s.write(ctx, "DeleteAccessRule", func(c *conn) error {
 		return changed(storage.ErrNotFound)(
 			c.exec("DELETE FROM access_rules WHERE resource = ? AND subject = ?", r.Resource, column.RuleSubject(r)))
 	})
@@ -137,7 +137,7 @@ func (s *Store) DeleteAccessRule(ctx context.Context, r storage.AccessRule) erro
 
 // ListAccessRules implements storage.AccessRules.
 func (s *Store) ListAccessRules(ctx context.Context) (out []storage.AccessRule, err error) {
-	err = s.read(ctx, "list access rules", func(c *conn) (err error) {
+	err = s.read(ctx, "ListAccessRules", func(c *conn) (err error) {
 		read := func(row scanner) (storage.AccessRule, error) { return column.ReadAccessRule(row) }
 		out, err = each(c, read, listRules)
 		return err

@@ -40,14 +40,8 @@ func unused(now string) string {
 
 // TakeHandbacks implements storage.Handbacks.
 func (s *Store) TakeHandbacks(ctx context.Context, limit int) (out []storage.Upstream, err error) {
-	var some bool
-	err = s.read(ctx, "take handbacks", func(c *conn) error { // usually empty, and a write would delay others
-		return c.one([]any{&some}, "SELECT EXISTS (SELECT 1 FROM handbacks)")
-	})
-	if err != nil || !some {
-		return nil, err
-	}
-	err = s.write(ctx, "take handbacks", func(c *conn) (err error) {
+	const some = "SELECT EXISTS (SELECT 1 FROM handbacks)"
+	err = s.writeIf(ctx, "TakeHandbacks", some, nil, func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (u storage.Upstream, err error) {
 			err = row.Scan(&u.ID, &u.Connector, &u.Subject, &u.UserID, &u.Sealed)
 			return u, err

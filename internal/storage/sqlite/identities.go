@@ -9,7 +9,7 @@ import (
 
 // Identities implements storage.Identities.
 func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Identity, err error) {
-	err = s.read(ctx, "identities", func(c *conn) (err error) {
+	err = s.read(ctx, "Identities", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Identity, error) {
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
@@ -27,7 +27,7 @@ const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?5 AND 
 
 // Unlink implements storage.Identities.
 func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
-	err = s.change(ctx, "unlink", u.UserID, u.In, func(c *conn) error {
+	err = s.change(ctx, "Unlink", u.UserID, u.In, func(c *conn) error {
 		n, err := c.exec(untie, append(letIn(u.UserID, u.By), u.Connector, u.Subject)...)
 		err = lastOf(c, n, err, "SELECT 1 FROM identities WHERE user_id = ? AND connector = ? AND subject = ?",
 			u.UserID, u.Connector, u.Subject)

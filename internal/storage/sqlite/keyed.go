@@ -25,7 +25,7 @@ WHERE keyed_requests.expires_at <= ?6`
 func (s *Store) BeginKeyed(
 	ctx context.Context, r storage.KeyedRequest, most int, now time.Time,
 ) (stored storage.KeyedRequest, begun bool, err error) {
-	err = s.write(ctx, "begin keyed request", func(c *conn) error {
+	err = s.write(ctx, "BeginKeyed", func(c *conn) error {
 		n, err := c.exec(beginKeyed, append(column.KeyedValues(r), column.Millis(now))...)
 		if begun = n > 0; err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Store) BeginKeyed(
 
 // EndKeyed implements storage.KeyedRequests.
 func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) error {
-	return s.write(ctx, "end keyed request", func(c *conn) error {
+	return s.write(ctx, "EndKeyed", func(c *conn) error {
 		n, err := c.exec(endKeyed, key[:], sealed)
 		if err != nil || n > 0 {
 			return err
@@ -66,7 +66,7 @@ func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) e
 
 // ForgetKeyed implements storage.KeyedRequests.
 func (s *Store) ForgetKeyed(ctx context.Context, key storage.Hash) error {
-	return s.write(ctx, "forget keyed request", func(c *conn) error {
+	return s.write(ctx, "ForgetKeyed", func(c *conn) error {
 		_, err := c.exec(forgetOpen, key[:])
 		return err
 	})

@@ -34,7 +34,7 @@ func (s *Store) NoteCalls(ctx context.Context, calls map[string]storage.ToolCall
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, "note calls", func(c *conn) error {
+	return s.write(ctx, "NoteCalls", func(c *conn) error {
 		_, err := c.exec(noteCalls, string(object))
 		return err
 	})

@@ -18,6 +18,7 @@ const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 // find it applied. It defers no step, because several servers on one file are rarely upgraded one
 // at a time.
 func (s *Store) Migrate(ctx context.Context) error {
+	ctx = storage.Inside(ctx)
 	journal := migration.Journal{Log: s.log}
 	defer journal.Close()
 	for {
@@ -39,7 +40,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 func (s *Store) MigrateNow(ctx context.Context) error { return s.Migrate(ctx) }
 
 // Tend implements storage.Housekeeping. No work is deferred.
-func (s *Store) Tend(context.Context) error { return nil }
+func (s *Store) Tend(ctx context.Context) error {
+	return s.Hooks.Run(ctx, "Tend", func(context.Context) error { return nil })
+}
 
 // step applies the first missing step, or all steps to a new database, and returns the applied
 // steps.
@@ -98,23 +101,25 @@ func (s *Store) MigrationStatus(ctx context.Context) ([]migration.Status, error)
 
 // Ready implements storage.Housekeeping.
 func (s *Store) Ready(ctx context.Context) error {
-	if damage := s.damage.Load(); damage != nil {
-		return fmt.Errorf("sqlite: ready: a verb has failed: %w", *damage)
-	}
-	if s.attendance != nil {
-		if err := s.inPlace(); err != nil {
-			return fmt.Errorf("sqlite: ready: %w", err)
+	return s.Hooks.Run(ctx, "Ready", func(ctx context.Context) error {
+		if damage := s.damage.Load(); damage != nil {
+			return fmt.Errorf("sqlite: ready: a verb has failed: %w", *damage)
 		}
-	}
-	got, err := s.applied(ctx)
-	if err != nil {
-		return err
-	}
-	return wrap("ready", schema(migration.Current(s.steps, got)))
+		if s.attendance != nil {
+			if err := s.inPlace(); err != nil {
+				return fmt.Errorf("sqlite: ready: %w", err)
+			}
+		}
+		got, err := s.applied(ctx)
+		if err != nil {
+			return err
+		}
+		return wrap("ready", schema(migration.Current(s.steps, got)))
+	})
 }
 
 func (s *Store) applied(ctx context.Context) (out migration.Applied, err error) {
-	err = s.read(ctx, "read the schema version", func(c *conn) (err error) {
+	err = s.read(storage.Inside(ctx), "read the schema version", func(c *conn) (err error) {
 		var tables int
 		err = c.one([]any{&tables}, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'")
 		if err != nil || tables == 0 {

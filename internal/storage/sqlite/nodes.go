@@ -38,7 +38,7 @@ func (s *Store) AddNode(ctx context.Context, n storage.Node) (storage.Node, erro
 	if err := column.CheckNode(n); err != nil {
 		return storage.Node{}, err
 	}
-	err := s.write(ctx, "add node", func(c *conn) error {
+	err := s.write(ctx, "AddNode", func(c *conn) error {
 		var seq int64
 		err := c.one([]any{&n.Depth, &seq}, addNode, column.NodeValues(n)...)
 		if errors.Is(err, storage.ErrNotFound) {
@@ -79,7 +79,7 @@ func refuseNode(c *conn, n storage.Node) error {
 
 // CutNode implements storage.Nodes.
 func (s *Store) CutNode(ctx context.Context, id, grantID string, now time.Time) (n storage.Node, err error) {
-	err = s.write(ctx, "cut node", func(c *conn) error {
+	err = s.write(ctx, "CutNode", func(c *conn) error {
 		var row column.NodeRow
 		err := c.one(row.Dest(), cutNode, id, grantID, column.Millis(now))
 		if err == nil {
@@ -95,7 +95,7 @@ func (s *Store) Nodes(ctx context.Context, grantIDs []string, now time.Time) (ou
 	if len(grantIDs) == 0 {
 		return nil, nil
 	}
-	err = s.read(ctx, "nodes", func(c *conn) error {
+	err = s.read(ctx, "Nodes", func(c *conn) error {
 		out, err = each(c, func(row scanner) (storage.Node, error) {
 			var r column.NodeRow
 			if err := row.Scan(r.Dest()...); err != nil {

@@ -24,7 +24,7 @@ WHERE user_id = ?2 AND seen_at IS NULL AND id IN (SELECT value FROM json_each(?3
 
 // PutNotice implements storage.Notices.
 func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
-	return s.write(ctx, "put notice", func(c *conn) error {
+	return s.write(ctx, "PutNotice", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(
 			c.exec(insertNotice, n.ID, n.UserID, n.Kind, n.Detail, column.Millis(n.At)),
 		)
@@ -38,7 +38,7 @@ func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
 
 // UnseenNotices implements storage.Notices.
 func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage.Notice, err error) {
-	err = s.read(ctx, "unseen notices", func(c *conn) (err error) {
+	err = s.read(ctx, "UnseenNotices", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Notice, error) {
 			var r column.NoticeRow
 			err := row.Scan(r.Dest()...)
@@ -51,7 +51,7 @@ func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage
 
 // SeeNotices implements storage.Notices.
 func (s *Store) SeeNotices(ctx context.Context, userID string, ids []string, now time.Time) error {
-	return s.write(ctx, "see notices", func(c *conn) error {
+	return s.write(ctx, "SeeNotices", func(c *conn) error {
 		_, err := c.exec(seeNotices, column.Millis(now), userID, column.List(ids))
 		return err
 	})

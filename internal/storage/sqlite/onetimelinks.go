@@ -17,7 +17,7 @@ const (
 
 // PutLink implements storage.OneTimeLinks.
 func (s *Store) PutLink(ctx context.Context, l storage.OneTimeLink, now time.Time) error {
-	return s.write(ctx, "put link", func(c *conn) error {
+	return s.write(ctx, "PutLink", func(c *conn) error {
 		if err := linkable(c, l); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func oneLink(c *conn, query string, args ...any) (storage.OneTimeLink, error) {
 
 // Link implements storage.OneTimeLinks.
 func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.read(ctx, "link", func(c *conn) (err error) {
+	err = s.read(ctx, "Link", func(c *conn) (err error) {
 		out, err = oneLink(c, readLink+"hash = ?1 OR stop_hash = ?1", h[:])
 		if err == nil && !now.Before(out.ExpiresAt) {
 			err = storage.ErrExpired
@@ -80,7 +80,7 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 func (s *Store) AcceptInvitation(
 	ctx context.Context, a storage.Acceptance,
 ) (u storage.User, joined []string, err error) {
-	err = s.write(ctx, "accept invitation", func(c *conn) error {
+	err = s.write(ctx, "AcceptInvitation", func(c *conn) error {
 		u, joined = a.User, nil
 		l, err := oneLink(c, readLink+"hash = ?", a.Hash[:])
 		if err == nil {
@@ -112,7 +112,7 @@ func (s *Store) AcceptInvitation(
 
 // RecoverAccount implements storage.OneTimeLinks.
 func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out storage.User, err error) {
-	err = s.write(ctx, "recover account", func(c *conn) error {
+	err = s.write(ctx, "RecoverAccount", func(c *conn) error {
 		l, err := oneLink(c, readLink+"hash = ?", r.Hash[:])
 		if err == nil {
 			err = column.Usable(l, r.Browser, r.Now)
@@ -150,7 +150,7 @@ func addPasskey(c *conn, w *storage.Way) error {
 
 // StopLink implements storage.LinkStops.
 func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.write(ctx, "stop link", func(c *conn) (err error) {
+	err = s.write(ctx, "StopLink", func(c *conn) (err error) {
 		out, err = oneLink(c, "DELETE FROM one_time_links WHERE stop_hash = ? AND expires_at > ? RETURNING "+
 			column.LinkColumns, stop[:], column.Millis(now))
 		return err
@@ -160,7 +160,7 @@ func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) 
 
 // StopLinks implements storage.LinkStops.
 func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
-	err = s.write(ctx, "stop links", func(c *conn) error {
+	err = s.write(ctx, "StopLinks", func(c *conn) error {
 		stopped, err := c.exec("DELETE FROM one_time_links WHERE user_id = ? AND user_id <> '' AND expires_at > ?",
 			userID, column.Millis(now))
 		n = int(stopped)
@@ -173,7 +173,7 @@ func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n 
 func (s *Store) RecoveryLink(
 	ctx context.Context, userID string, now time.Time,
 ) (out storage.OneTimeLink, err error) {
-	err = s.read(ctx, "recovery link", func(c *conn) (err error) {
+	err = s.read(ctx, "RecoveryLink", func(c *conn) (err error) {
 		out, err = oneLink(c, readLink+"user_id = ? AND kind = ? AND expires_at > ? ORDER BY created_at DESC LIMIT 1",
 			userID, string(storage.LinkRecover), column.Millis(now))
 		return err
@@ -183,7 +183,7 @@ func (s *Store) RecoveryLink(
 
 // StopInvitation implements storage.LinkStops.
 func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
-	return s.write(ctx, "stop invitation", func(c *conn) error {
+	return s.write(ctx, "StopInvitation", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > ?",
 			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
 	})
@@ -193,7 +193,7 @@ func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) 
 func (s *Store) OpenLinks(
 	ctx context.Context, after storage.Hash, limit int, now time.Time,
 ) (out []storage.OneTimeLink, err error) {
-	err = s.read(ctx, "open links", func(c *conn) (err error) {
+	err = s.read(ctx, "OpenLinks", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.OneTimeLink, error) {
 			var r column.LinkRow
 			if err := row.Scan(r.Dest()...); err != nil {

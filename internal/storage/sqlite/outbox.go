@@ -22,7 +22,7 @@ RETURNING ` + column.DeliveryColumns
 
 // NameReceivers implements storage.Outbox.
 func (s *Store) NameReceivers(ctx context.Context, all []storage.EventReceiver, now time.Time) error {
-	return s.write(ctx, "name receivers", func(c *conn) error {
+	return s.write(ctx, "NameReceivers", func(c *conn) error {
 		for _, r := range all {
 			if _, err := c.exec(nameReceiver, r.ID, column.List(r.Kinds), column.Millis(now)); err != nil {
 				return err
@@ -34,39 +34,33 @@ func (s *Store) NameReceivers(ctx context.Context, all []storage.EventReceiver, 
 
 // PutDelivery implements storage.Outbox.
 func (s *Store) PutDelivery(ctx context.Context, d storage.Delivery) error {
-	return s.write(ctx, "put delivery", func(c *conn) error {
+	return s.write(ctx, "PutDelivery", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec(putDelivery, d.ID, d.Receiver, d.Kind, d.Subject, string(d.Detail),
 			column.Millis(d.At), column.Named(d.At)))
 	})
 }
 
-// TakeDelivery implements storage.Outbox. Servers call it every few seconds, so it writes only if a
-// delivery is waiting.
+// TakeDelivery implements storage.Outbox.
 func (s *Store) TakeDelivery(
 	ctx context.Context, receiver string, now, until time.Time,
 ) (storage.Delivery, error) {
 	var r column.DeliveryRow
-	var waiting bool
-	err := s.read(ctx, "take delivery", func(c *conn) error {
-		return c.one([]any{&waiting}, "SELECT EXISTS (SELECT 1 FROM outbox WHERE receiver = ? AND due_at <= ?)",
-			receiver, column.Millis(now))
+	waiting := false
+	const some = "SELECT EXISTS (SELECT 1 FROM outbox WHERE receiver = ? AND due_at <= ?)"
+	err := s.writeIf(ctx, "TakeDelivery", some, []any{receiver, column.Millis(now)}, func(c *conn) error {
+		waiting = true
+		r = column.DeliveryRow{}
+		return c.one(r.Dest(), takeDelivery, receiver, column.Millis(now), column.Millis(until))
 	})
 	if err == nil && !waiting {
 		err = storage.ErrNotFound
 	}
-	if err != nil {
-		return storage.Delivery{}, err
-	}
-	err = s.write(ctx, "take delivery", func(c *conn) error {
-		r = column.DeliveryRow{}
-		return c.one(r.Dest(), takeDelivery, receiver, column.Millis(now), column.Millis(until))
-	})
 	return r.Delivery(), err
 }
 
 // SettleDelivery implements storage.Outbox.
 func (s *Store) SettleDelivery(ctx context.Context, d storage.Delivery, again time.Time, failed string) error {
-	return s.write(ctx, "settle delivery", func(c *conn) error {
+	return s.write(ctx, "SettleDelivery", func(c *conn) error {
 		if again.IsZero() {
 			return changed(storage.ErrSpent)(c.exec("DELETE FROM outbox WHERE id = ? AND tries = ?", d.ID, d.Tries))
 		}
@@ -78,7 +72,7 @@ func (s *Store) SettleDelivery(ctx context.Context, d storage.Delivery, again ti
 
 // Backlogs implements storage.Outbox.
 func (s *Store) Backlogs(ctx context.Context, now time.Time) (out []storage.Backlog, err error) {
-	err = s.read(ctx, "backlogs", func(c *conn) (err error) {
+	err = s.read(ctx, "Backlogs", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Backlog, error) {
 			var r column.BacklogRow
 			err := row.Scan(r.Dest()...)

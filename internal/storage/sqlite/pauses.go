@@ -30,7 +30,7 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_a
 
 // Pauses implements storage.Pauses.
 func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
-	err = s.read(ctx, "pauses", func(c *conn) (err error) {
+	err = s.read(ctx, "Pauses", func(c *conn) (err error) {
 		out, err = each(c, scanPause, readPauses+"user_id = ? ORDER BY paused_at DESC, id LIMIT ?", userID,
 			storage.MaxPauses)
 		return err
@@ -46,7 +46,7 @@ func scanPause(row scanner) (storage.Pause, error) {
 
 // PauseByID implements storage.Pauses.
 func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
-	err = s.read(ctx, "pause", func(c *conn) error {
+	err = s.read(ctx, "PauseByID", func(c *conn) error {
 		var r column.PauseRow
 		err := c.one(r.Dest(), readPauses+"id = ?", id)
 		p = r.Pause()
@@ -59,7 +59,7 @@ func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err 
 func (s *Store) PauseOf(
 	ctx context.Context, userID string, client *storage.Client, resource string,
 ) (p storage.Pause, err error) {
-	err = s.read(ctx, "pause of a client", func(c *conn) error {
+	err = s.read(ctx, "PauseOf", func(c *conn) error {
 		id := storage.PauseID(userID, client.Application(), resource)
 		var r column.PauseRow
 		err := c.one(r.Dest(), readPauses+holdsBack+" ORDER BY id = ? DESC LIMIT 1",
@@ -72,7 +72,7 @@ func (s *Store) PauseOf(
 
 // EndPause implements storage.Pauses.
 func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
-	return s.write(ctx, "end pause", func(c *conn) error {
+	return s.write(ctx, "EndPause", func(c *conn) error {
 		var r column.PauseRow
 		if err := c.one(r.Dest(), readPauses+"id = ? AND user_id = ?", id, userID); err != nil {
 			return err
@@ -183,7 +183,7 @@ func isPaused(c *conn, pauseID string, g storage.Grant) (paused bool, err error)
 func (s *Store) GrantApplication(
 	ctx context.Context, grantID string, now time.Time,
 ) (out storage.Application, err error) {
-	err = s.read(ctx, "application of a grant", func(c *conn) error {
+	err = s.read(ctx, "GrantApplication", func(c *conn) error {
 		var g storage.Grant
 		err := c.one([]any{&g.UserID, &g.ClientID, &g.Resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = ? AND user_id <> ''", grantID)

@@ -35,7 +35,7 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 		return err
 	}
 	now := column.Millis(k.Grant.CreatedAt)
-	return s.write(ctx, "make program key", func(c *conn) error {
+	return s.write(ctx, "MakeProgramKey", func(c *conn) error {
 		if err := changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(k.Client)...)); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 func (s *Store) ProgramKeys(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Connection, err error) {
-	err = s.read(ctx, "program keys", func(c *conn) error {
+	err = s.read(ctx, "ProgramKeys", func(c *conn) error {
 		out, err = each(c, scanConnection, listKeys, userID, column.Millis(now))
 		return err
 	})
@@ -68,7 +68,7 @@ func (s *Store) ProgramKeys(
 
 // UseProgramKey implements storage.ProgramKeys.
 func (s *Store) UseProgramKey(ctx context.Context, u storage.ProgramKeyUse) (g storage.Grant, err error) {
-	err = s.write(ctx, "use program key", func(c *conn) error {
+	err = s.write(ctx, "UseProgramKey", func(c *conn) error {
 		var row column.GrantRow
 		var used *int64
 		err := c.one(append(row.Dest(), &used), useKey+clientKey("?1")+` AND revoked_at IS NULL AND paused_at IS NULL

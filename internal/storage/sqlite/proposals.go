@@ -33,7 +33,7 @@ func oneProposal(c *conn, query string, args ...any) (storage.Proposal, error) {
 
 // PutProposal implements storage.Proposals.
 func (s *Store) PutProposal(ctx context.Context, p storage.Proposal, now time.Time) error {
-	return s.write(ctx, "put proposal", func(c *conn) error {
+	return s.write(ctx, "PutProposal", func(c *conn) error {
 		return changed(storage.ErrFull)(c.exec(putProposal, append(column.ProposalValues(p),
 			string(storage.ProposalOpen), column.Millis(now), storage.MaxProposals)...))
 	})
@@ -41,7 +41,7 @@ func (s *Store) PutProposal(ctx context.Context, p storage.Proposal, now time.Ti
 
 // Proposal implements storage.Proposals.
 func (s *Store) Proposal(ctx context.Context, id string, now time.Time) (p storage.Proposal, err error) {
-	err = s.read(ctx, "proposal", func(c *conn) (err error) {
+	err = s.read(ctx, "Proposal", func(c *conn) (err error) {
 		p, err = oneProposal(c, readProposal, id, column.Millis(now))
 		return err
 	})
@@ -52,7 +52,7 @@ func (s *Store) Proposal(ctx context.Context, id string, now time.Time) (p stora
 func (s *Store) ListProposals(
 	ctx context.Context, after string, limit int, now time.Time,
 ) (out []storage.Proposal, err error) {
-	err = s.read(ctx, "list proposals", func(c *conn) (err error) {
+	err = s.read(ctx, "ListProposals", func(c *conn) (err error) {
 		out, err = each(c, proposal, listProposals, after, column.Millis(now), max(limit, 0))
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Store) ListProposals(
 func (s *Store) DecideProposal(
 	ctx context.Context, id string, d storage.ProposalDecision,
 ) (p storage.Proposal, err error) {
-	err = s.write(ctx, "decide proposal", func(c *conn) (err error) {
+	err = s.write(ctx, "DecideProposal", func(c *conn) (err error) {
 		p, err = oneProposal(c, decideProposal, id, string(storage.ProposalOpen), string(d.State), d.By.UserID,
 			d.By.Name, d.By.ClientID, column.Millis(d.At))
 		if !errors.Is(err, storage.ErrNotFound) {

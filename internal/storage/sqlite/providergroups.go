@@ -13,7 +13,7 @@ ON CONFLICT (group_name, connector, name) DO UPDATE SET added_at = added_at`
 
 // AddProviderGroup implements storage.ProviderGroups.
 func (s *Store) AddProviderGroup(ctx context.Context, g storage.ProviderGroup) error {
-	return s.write(ctx, "add provider group", func(c *conn) error {
+	return s.write(ctx, "AddProviderGroup", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(
 			c.exec(addProviderGroup, g.Group, g.Connector, g.Name, column.Millis(g.AddedAt)))
 		if err != nil {
@@ -32,7 +32,7 @@ func (s *Store) AddProviderGroup(ctx context.Context, g storage.ProviderGroup) e
 
 // RemoveProviderGroup implements storage.ProviderGroups.
 func (s *Store) RemoveProviderGroup(ctx context.Context, g storage.ProviderGroup) error {
-	return s.write(ctx, "remove provider group", func(c *conn) error {
+	return s.write(ctx, "RemoveProviderGroup", func(c *conn) error {
 		return changed(storage.ErrNotFound)(
 			c.exec("DELETE FROM provider_groups WHERE group_name = ? AND connector = ? AND name = ?",
 				g.Group, g.Connector, g.Name))
@@ -41,7 +41,7 @@ func (s *Store) RemoveProviderGroup(ctx context.Context, g storage.ProviderGroup
 
 // ListProviderGroups implements storage.ProviderGroups.
 func (s *Store) ListProviderGroups(ctx context.Context) (out []storage.ProviderGroup, err error) {
-	err = s.read(ctx, "list provider groups", func(c *conn) (err error) {
+	err = s.read(ctx, "ListProviderGroups", func(c *conn) (err error) {
 		read := func(row scanner) (storage.ProviderGroup, error) { return column.ReadProviderGroup(row) }
 		out, err = each(c, read, column.ListProviderGroups)
 		return err

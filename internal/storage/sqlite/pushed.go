@@ -20,7 +20,7 @@ RETURNING sealed`
 
 // PutPushedRequest implements storage.PushedRequests.
 func (s *Store) PutPushedRequest(ctx context.Context, r storage.PushedRequest) error {
-	return s.write(ctx, "put pushed request", func(c *conn) error {
+	return s.write(ctx, "PutPushedRequest", func(c *conn) error {
 		_, err := c.exec(putPushed, r.Reference[:], r.ClientID, r.Sealed, column.Millis(r.ExpiresAt))
 		return err
 	})
@@ -28,7 +28,7 @@ func (s *Store) PutPushedRequest(ctx context.Context, r storage.PushedRequest) e
 
 // OpenPushedRequest implements storage.PushedRequests.
 func (s *Store) OpenPushedRequest(ctx context.Context, o storage.OpenPushed) (sealed []byte, err error) {
-	err = s.write(ctx, "open pushed request", func(c *conn) error {
+	err = s.write(ctx, "OpenPushedRequest", func(c *conn) error {
 		now := column.Millis(o.Now)
 		err := c.one([]any{&sealed}, openPushed, o.Reference[:], o.ClientID, o.Browser[:], now)
 		if !errors.Is(err, storage.ErrNotFound) {

@@ -33,7 +33,7 @@ FROM grants g WHERE `
 // RedeemCode implements storage.Redemptions.
 func (s *Store) RedeemCode(ctx context.Context, r storage.RedeemCode) (out storage.Redemption, err error) {
 	var refused error // set after a decision, even if the grant was revoked: the transaction commits
-	err = s.write(ctx, "redeem code", func(c *conn) (err error) {
+	err = s.write(ctx, "RedeemCode", func(c *conn) (err error) {
 		var row column.GrantRow
 		var used *int64
 		var secret any // NULL: no refresh token

@@ -29,7 +29,7 @@ RETURNING session_hash`
 
 // PutRemoteSignIn implements storage.RemoteSignIns.
 func (s *Store) PutRemoteSignIn(ctx context.Context, r storage.RemoteSignIn) error {
-	return s.write(ctx, "put remote sign-in", func(c *conn) error {
+	return s.write(ctx, "PutRemoteSignIn", func(c *conn) error {
 		_, err := c.exec(putRemote, column.RemoteValues(r)...)
 		return err
 	})
@@ -39,18 +39,18 @@ func (s *Store) PutRemoteSignIn(ctx context.Context, r storage.RemoteSignIn) err
 func (s *Store) RemoteSignInByCode(
 	ctx context.Context, code storage.Hash, now time.Time,
 ) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "code_hash = ?1 AND decided_at IS NULL", code, now)
+	return s.remoteSignIn(ctx, "RemoteSignInByCode", "code_hash = ?1 AND decided_at IS NULL", code, now)
 }
 
 // RemoteSignIn implements storage.RemoteSignIns.
 func (s *Store) RemoteSignIn(ctx context.Context, secret storage.Hash, now time.Time) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "secret_hash = ?1", secret, now)
+	return s.remoteSignIn(ctx, "RemoteSignIn", "secret_hash = ?1", secret, now)
 }
 
 func (s *Store) remoteSignIn(
-	ctx context.Context, where string, h storage.Hash, now time.Time,
+	ctx context.Context, verb, where string, h storage.Hash, now time.Time,
 ) (r storage.RemoteSignIn, err error) {
-	err = s.read(ctx, "remote sign-in", func(c *conn) error {
+	err = s.read(ctx, verb, func(c *conn) error {
 		var row column.RemoteRow
 		err := c.one(row.Dest(), readRemote+where, h[:], column.Millis(now))
 		if err == nil {
@@ -65,7 +65,7 @@ func (s *Store) remoteSignIn(
 func (s *Store) DecideRemoteSignIn(
 	ctx context.Context, secret storage.Hash, approver *storage.Hash, now time.Time,
 ) error {
-	return s.write(ctx, "decide remote sign-in", func(c *conn) error {
+	return s.write(ctx, "DecideRemoteSignIn", func(c *conn) error {
 		var by []byte
 		if approver != nil {
 			by = approver[:]
@@ -85,7 +85,7 @@ func (s *Store) DecideRemoteSignIn(
 func (s *Store) CollectRemoteSignIn(
 	ctx context.Context, secret storage.Hash, se storage.Session, now time.Time,
 ) error {
-	return s.write(ctx, "collect remote sign-in", func(c *conn) error {
+	return s.write(ctx, "CollectRemoteSignIn", func(c *conn) error {
 		var approver []byte
 		err := c.one([]any{&approver}, collectRemote, column.Millis(now), secret[:])
 		if errors.Is(err, storage.ErrNotFound) {

@@ -18,7 +18,7 @@ func readReplica(row scanner) (storage.Replica, error) { return column.ReadRepli
 
 // SeeReplica implements storage.Replicas.
 func (s *Store) SeeReplica(ctx context.Context, r storage.Replica) error {
-	return s.write(ctx, "see replica", func(c *conn) error {
+	return s.write(ctx, "SeeReplica", func(c *conn) error {
 		_, err := c.exec(seeReplica, column.ReplicaValues(r)...)
 		return err
 	})
@@ -26,7 +26,7 @@ func (s *Store) SeeReplica(ctx context.Context, r storage.Replica) error {
 
 // ForgetReplica implements storage.Replicas.
 func (s *Store) ForgetReplica(ctx context.Context, id string) error {
-	return s.write(ctx, "forget replica", func(c *conn) error {
+	return s.write(ctx, "ForgetReplica", func(c *conn) error {
 		_, err := c.exec("DELETE FROM replicas WHERE id = ?", id)
 		return err
 	})
@@ -34,7 +34,7 @@ func (s *Store) ForgetReplica(ctx context.Context, id string) error {
 
 // Replicas implements storage.Replicas.
 func (s *Store) Replicas(ctx context.Context, now time.Time) (seen []storage.Replica, schema int, err error) {
-	err = s.read(ctx, "replicas", func(c *conn) (err error) {
+	err = s.read(ctx, "Replicas", func(c *conn) (err error) {
 		seen, err = each(c, readReplica, replicas, column.Millis(now.Add(-storage.ReplicaFor)), storage.MaxReplicas)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 // AddResource implements storage.Resources.
 func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
-	return s.write(ctx, "add resource", func(c *conn) error { return addAddresses(c, column.Addresses(r)) })
+	return s.write(ctx, "AddResource", func(c *conn) error { return addAddresses(c, column.Addresses(r)) })
 }
 
 func addAddresses(c *conn, rows []column.Address) error {
@@ -28,7 +28,7 @@ func addAddresses(c *conn, rows []column.Address) error {
 
 // ReplaceResource implements storage.Resources.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now time.Time) error {
-	return s.write(ctx, "replace resource", func(c *conn) error {
+	return s.write(ctx, "ReplaceResource", func(c *conn) error {
 		name, scopes := r.Name, column.List(r.Scopes)
 		err := changed(storage.ErrNotFound)(
 			c.exec(`UPDATE resources SET name = ?, scopes = ?, dpop = ?, upstream = ?, tool_rules = ?
@@ -58,7 +58,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 
 // ListResources implements storage.Resources.
 func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
-	err = s.read(ctx, "list resources", func(c *conn) error {
+	err = s.read(ctx, "ListResources", func(c *conn) error {
 		rows, err := each(c, func(row scanner) (column.Address, error) { return column.ReadAddress(row) },
 			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
 		if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err 
 
 // RemoveResource implements storage.Resources.
 func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
-	return s.write(ctx, "remove resource", func(c *conn) error {
+	return s.write(ctx, "RemoveResource", func(c *conn) error {
 		all, err := aliases(c, uri)
 		if err != nil {
 			return err

@@ -11,14 +11,14 @@ import (
 
 // RevokeGrant implements storage.Revocations.
 func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
-	return s.write(ctx, "revoke grant", func(c *conn) error {
+	return s.write(ctx, "RevokeGrant", func(c *conn) error {
 		return revoke(c, by, "id = ?4", now, grantID)()
 	})
 }
 
 // WithdrawGrant implements storage.Revocations.
 func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
-	return s.write(ctx, "withdraw grant", func(c *conn) error {
+	return s.write(ctx, "WithdrawGrant", func(c *conn) error {
 		var userID, clientID, resource string
 		err := c.one([]any{&userID, &clientID, &resource},
 			"SELECT user_id, client_id, resource FROM grants WHERE id = ?", grantID)
@@ -54,7 +54,7 @@ ORDER BY status_index`
 
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
-	err = s.read(ctx, "revoked grants", func(c *conn) (err error) {
+	err = s.read(ctx, "RevokedGrants", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (i int64, err error) {
 			err = row.Scan(&i)
 			return i, err
@@ -68,7 +68,7 @@ func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64,
 func (s *Store) RevokeRefresh(
 	ctx context.Context, token storage.PresentedRefresh, clientID string, now time.Time,
 ) (g storage.Grant, err error) {
-	err = s.write(ctx, "revoke refresh token", func(c *conn) error {
+	err = s.write(ctx, "RevokeRefresh", func(c *conn) error {
 		t, err := presented(c, token)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func presented(c *conn, token storage.PresentedRefresh) (verdict.Token, error) {
 
 // DenyToken implements storage.Revocations.
 func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time) error {
-	return s.write(ctx, "deny token", func(c *conn) error {
+	return s.write(ctx, "DenyToken", func(c *conn) error {
 		_, err := c.exec(`INSERT INTO denied_tokens (id, expires_at) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`, tokenID, column.Millis(expires))
 		return err
@@ -117,7 +117,7 @@ var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 
 
 // TokenActive implements storage.Lookups.
 func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
-	err = s.read(ctx, "token active", func(c *conn) error {
+	err = s.read(ctx, "TokenActive", func(c *conn) error {
 		var row column.TokenRow
 		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now), t.NodeID,
 			t.Expired, t.UserID)
@@ -133,7 +133,7 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storag
 func (s *Store) RefreshToken(
 	ctx context.Context, token storage.PresentedRefresh, now time.Time,
 ) (g storage.Grant, expires time.Time, err error) {
-	err = s.read(ctx, "refresh token", func(c *conn) error {
+	err = s.read(ctx, "RefreshToken", func(c *conn) error {
 		t, err := presented(c, token)
 		if err != nil {
 			return err

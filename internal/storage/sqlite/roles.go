@@ -10,7 +10,7 @@ import (
 // SetRole implements storage.Roles.
 func (s *Store) SetRole(ctx context.Context, userID string, role storage.Role) error {
 	admin, name := column.RoleValues(role)
-	return s.write(ctx, "set role", func(c *conn) error {
+	return s.write(ctx, "SetRole", func(c *conn) error {
 		n, err := c.exec(column.SetRole, userID, admin, name)
 		if err != nil {
 			return err

@@ -24,7 +24,7 @@ WHERE id = ?1 AND generation = ?6`
 // RotateRefresh implements storage.Redemptions.
 func (s *Store) RotateRefresh(ctx context.Context, r storage.RotateRefresh) (out storage.Rotation, err error) {
 	var refused error // set after a decision, even if the grant was revoked: the transaction commits
-	err = s.write(ctx, "rotate refresh token", func(c *conn) (err error) {
+	err = s.write(ctx, "RotateRefresh", func(c *conn) (err error) {
 		switch t := r.Token.(type) {
 		case storage.NumberedRefresh:
 			out, refused, err = rotateNumbered(c, t, r)

@@ -23,7 +23,7 @@ WHERE instr(lower(name), ?3) OR instr(lower(id), ?3) ORDER BY id LIMIT ?4`
 func (s *Store) SearchUsers(
 	ctx context.Context, q storage.Search,
 ) (out []storage.User, next string, err error) {
-	err = s.read(ctx, "search users", func(c *conn) (err error) {
+	err = s.read(ctx, "SearchUsers", func(c *conn) (err error) {
 		after := column.NameKey(q.After)
 		out, err = each(c, func(row scanner) (storage.User, error) {
 			var r column.UserRow
@@ -43,7 +43,7 @@ func (s *Store) SearchUsers(
 func (s *Store) SearchClients(
 	ctx context.Context, q storage.Search,
 ) (out []storage.Client, next string, err error) {
-	err = s.read(ctx, "search clients", func(c *conn) (err error) {
+	err = s.read(ctx, "SearchClients", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {

@@ -33,7 +33,7 @@ const withoutHome = column.HomeIdentity + "?1 AND NOT o.disabled AND (?2 = '' OR
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
-	return s.write(ctx, "put session", func(c *conn) error {
+	return s.write(ctx, "PutSession", func(c *conn) error {
 		n, err := c.exec(putSession, append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...)
 		switch {
 		case err != nil:
@@ -53,7 +53,7 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 
 // HomeSession implements storage.Sessions.
 func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err error) {
-	err = s.read(ctx, "home session", func(c *conn) error {
+	err = s.read(ctx, "HomeSession", func(c *conn) error {
 		var found *string
 		var began bool
 		err := c.one([]any{&found, &began}, wouldRest, userID)
@@ -80,7 +80,7 @@ WHERE s.hash = ?1 AND s.expires_at > ?4 AND NOT u.disabled AND NOT ` + column.Is
 
 // Visit implements storage.Sessions.
 func (s *Store) Visit(ctx context.Context, k storage.VisitKey) (out storage.Visit, err error) {
-	err = s.read(ctx, "visit", func(c *conn) error {
+	err = s.read(ctx, "Visit", func(c *conn) error {
 		var u column.UserRow
 		var se column.SessionRow
 		var scopes string
@@ -111,7 +111,7 @@ func present(list []*string) (out []string) {
 
 // EndSession implements storage.Sessions.
 func (s *Store) EndSession(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.write(ctx, "end session", func(c *conn) error { return endSession(c, h, now) })
+	return s.write(ctx, "EndSession", func(c *conn) error { return endSession(c, h, now) })
 }
 
 func endSession(c *conn, h storage.Hash, now time.Time) error {

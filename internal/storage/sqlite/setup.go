@@ -13,7 +13,7 @@ const settingSetup = "setup_token"
 
 // PutSetupToken implements storage.Setup.
 func (s *Store) PutSetupToken(ctx context.Context, h storage.Hash, expires, _ time.Time) error {
-	return s.write(ctx, "put setup token", func(c *conn) error {
+	return s.write(ctx, "PutSetupToken", func(c *conn) error {
 		if err := noAdmin(c); err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (s *Store) PutSetupToken(ctx context.Context, h storage.Hash, expires, _ ti
 
 // SetupOpen implements storage.Setup.
 func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
-	err = s.read(ctx, "setup open", func(c *conn) error {
+	err = s.read(ctx, "SetupOpen", func(c *conn) error {
 		return c.one([]any{&open}, "SELECT NOT EXISTS (SELECT 1 FROM users WHERE admin)")
 	})
 	return open, err
@@ -34,7 +34,7 @@ func (s *Store) SetupOpen(ctx context.Context) (open bool, err error) {
 
 // CheckSetupToken implements storage.Setup.
 func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Time) error {
-	return s.read(ctx, "check setup token", func(c *conn) error { return checkSetup(c, h, now) })
+	return s.read(ctx, "CheckSetupToken", func(c *conn) error { return checkSetup(c, h, now) })
 }
 
 func checkSetup(c *conn, h storage.Hash, now time.Time) error {
@@ -57,7 +57,7 @@ func checkSetup(c *conn, h storage.Hash, now time.Time) error {
 
 // CreateFirstAdmin implements storage.Setup.
 func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
-	return s.write(ctx, "create the first administrator", func(c *conn) error {
+	return s.write(ctx, "CreateFirstAdmin", func(c *conn) error {
 		if err := checkSetup(c, h, now); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHE
 func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
-	err = s.read(ctx, "sessions", func(c *conn) error {
+	err = s.read(ctx, "Sessions", func(c *conn) error {
 		out, err = each(c, scanSession, selectSessions+" LIMIT ?", userID, column.Millis(now), max(limit, 0))
 		return err
 	})
@@ -33,7 +33,7 @@ func scanSession(row scanner) (storage.Session, error) {
 
 // EndSignIn implements storage.UserSessions.
 func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEnding) error {
-	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
+	n, err := s.endSignIns(ctx, "EndSignIn", e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
 		return storage.ErrNotFound
 	}
@@ -42,14 +42,14 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEndin
 
 // EndOtherSignIns implements storage.UserSessions.
 func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SessionEnding) (int, error) {
-	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
+	return s.endSignIns(ctx, "EndOtherSignIns", e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
 // endSignIns ends the sessions of a user that end selects.
 func (s *Store) endSignIns(
-	ctx context.Context, e storage.SessionEnding, end func(storage.Session) bool,
+	ctx context.Context, verb string, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {
-	err = s.write(ctx, "end sign-ins", func(c *conn) error {
+	err = s.write(ctx, verb, func(c *conn) error {
 		ended = 0
 		all, err := each(c, scanSession, selectSessions, e.UserID, column.Millis(e.Now))
 		if err != nil {
@@ -74,7 +74,7 @@ func (s *Store) endSignIns(
 
 // SeeSession implements storage.UserSessions.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
-	return s.write(ctx, "see session", func(c *conn) error {
+	return s.write(ctx, "SeeSession", func(c *conn) error {
 		_, err := c.exec("UPDATE sessions SET seen_at = ?1 WHERE hash = ?2 AND coalesce(seen_at, created_at) <= ?1"+
 			column.Before(storage.SeenEvery), column.Millis(at), h[:])
 		return err

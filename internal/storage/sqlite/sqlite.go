@@ -41,6 +41,8 @@ type Options struct {
 
 // Store is a storage.Store in SQLite.
 type Store struct {
+	storage.Hooks
+
 	writer *writer
 	reads  *pool // nil: reads go through the writer (a database in memory)
 	asides *pool // for contexts marked by storage.Aside; nil if reads is
@@ -169,29 +171,48 @@ func dsn(name string, readOnly bool) string {
 	return name + "?" + q.Encode()
 }
 
-// write runs fn as one verb in a transaction. If it returns nil, the change is durable. what names
-// the verb in an error.
-func (s *Store) write(ctx context.Context, what string, fn func(c *conn) error) error {
-	return s.found(wrap(what, s.writer.do(ctx, fn)))
+// write runs fn as one verb in a transaction. If it returns nil, the change is durable. verb is the
+// name of the method.
+func (s *Store) write(ctx context.Context, verb string, fn func(c *conn) error) error {
+	return s.verb(ctx, verb, s.writer.do, fn)
 }
 
-// read runs fn, which only reads, on a connection that no write delays.
-func (s *Store) read(ctx context.Context, what string, fn func(c *conn) error) error {
+// read runs fn as one verb, which only reads, on a connection that no write delays.
+func (s *Store) read(ctx context.Context, verb string, fn func(c *conn) error) error {
 	switch {
 	case s.reads == nil:
-		return s.found(wrap(what, s.writer.do(ctx, fn)))
+		return s.verb(ctx, verb, s.writer.do, fn)
 	case storage.IsAside(ctx):
-		return s.found(wrap(what, s.asides.do(ctx, fn)))
+		return s.verb(ctx, verb, s.asides.do, fn)
 	}
-	return s.found(wrap(what, s.reads.do(ctx, fn)))
+	return s.verb(ctx, verb, s.reads.do, fn)
 }
 
-// found remembers that the file is damaged, because other verbs may not notice it.
-func (s *Store) found(err error) error {
-	if errors.Is(err, ErrDamaged) {
-		s.damage.CompareAndSwap(nil, &err)
-	}
-	return err
+// writeIf is write if the query some is true. It is for verbs that servers call every few seconds and
+// that rarely find work, because each write delays other verbs.
+func (s *Store) writeIf(ctx context.Context, verb, some string, args []any, fn func(c *conn) error) error {
+	return s.Hooks.Run(ctx, verb, func(ctx context.Context) error {
+		var found bool
+		err := s.read(ctx, verb, func(c *conn) error { return c.one([]any{&found}, some, args...) })
+		if err != nil || !found {
+			return err
+		}
+		return s.write(ctx, verb, fn)
+	})
+}
+
+// verb passes a verb through the hooks, and runs it with do. A verb of several transactions calls
+// s.hooks.Run itself.
+func (s *Store) verb(
+	ctx context.Context, name string, do func(context.Context, func(*conn) error) error, fn func(c *conn) error,
+) error {
+	return s.Hooks.Run(ctx, name, func(ctx context.Context) error {
+		err := wrap(name, do(ctx, fn))
+		if errors.Is(err, ErrDamaged) {
+			s.damage.CompareAndSwap(nil, &err) // other verbs may not notice it
+		}
+		return err
+	})
 }
 
 // Close waits for running verbs and closes the database.

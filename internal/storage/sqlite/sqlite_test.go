@@ -36,6 +36,11 @@ func TestTokensOfOlderReplicas(t *testing.T) {
 	storagetest.Transition(t, openEditable)
 }
 
+func TestHooks(t *testing.T) {
+	storagetest.Hooks(t, open(t, filepath.Join(t.TempDir(), "db")))
+	storagetest.Hooks(t, open(t, Memory))
+}
+
 func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable) }
 
 func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable) }

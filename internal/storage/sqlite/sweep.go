@@ -151,15 +151,19 @@ const sweepRows = 200
 // Sweep implements storage.Housekeeping. Each kind has its own short transactions, so that other verbs
 // can run in between. A pass that finds few records has reached the end of the backlog.
 func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (total int, err error) {
-	rows := min(max(limit, 0), sweepRows)
-	for n := rows; err == nil && total < limit && n > rows/8; total += n {
-		n, err = s.sweepOnce(ctx, r, rows)
-	}
-	if err == nil && !r.Now.IsZero() {
-		var n int
-		n, err = s.walk(ctx, r.Now, max(limit, 0))
-		total += n
-	}
+	err = s.Hooks.Run(ctx, "Sweep", func(ctx context.Context) (err error) {
+		rows := min(max(limit, 0), sweepRows)
+		total = 0
+		for n := rows; err == nil && total < limit && n > rows/8; total += n {
+			n, err = s.sweepOnce(ctx, r, rows)
+		}
+		if err == nil && !r.Now.IsZero() {
+			var n int
+			n, err = walk(ctx, s, r.Now, max(limit, 0))
+			total += n
+		}
+		return err
+	})
 	return total, err
 }
 
@@ -191,7 +195,7 @@ func (s *Store) sweepOnce(ctx context.Context, r storage.Retention, limit int) (
 
 // Fingerprint implements storage.Housekeeping.
 func (s *Store) Fingerprint(ctx context.Context, fp []byte) (out []byte, err error) {
-	err = s.write(ctx, "fingerprint", func(c *conn) error {
+	err = s.write(ctx, "Fingerprint", func(c *conn) error {
 		if len(fp) > 0 {
 			if _, err := c.exec("INSERT INTO settings (name, value) VALUES ('fingerprint', ?) ON CONFLICT DO NOTHING",
 				fp); err != nil {
@@ -210,15 +214,17 @@ const signInBytes = 16 << 10
 // Writable implements storage.Housekeeping. SQLite does not write unchanged pages, so the value
 // differs each time.
 func (s *Store) Writable(ctx context.Context) error {
-	value := make([]byte, signInBytes)
-	rand.Read(value) // never fails
-	_, err := s.Remember(ctx, "probe", value)
-	return err
+	return s.Hooks.Run(ctx, "Writable", func(ctx context.Context) error {
+		value := make([]byte, signInBytes)
+		rand.Read(value) // never fails
+		_, err := s.Remember(ctx, "probe", value)
+		return err
+	})
 }
 
 // Remember implements storage.Housekeeping.
 func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
-	err = s.write(ctx, "remember", func(c *conn) error {
+	err = s.write(ctx, "Remember", func(c *conn) error {
 		before = nil
 		err := ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name),
 			storage.ErrNotFound)

@@ -25,7 +25,7 @@ func readTask(row scanner) (storage.Task, error) { return column.ReadTask(row) }
 
 // KeepTask implements storage.Tasks.
 func (s *Store) KeepTask(ctx context.Context, t storage.Task, most int, now time.Time) error {
-	return s.write(ctx, "keep task", func(c *conn) error {
+	return s.write(ctx, "KeepTask", func(c *conn) error {
 		var has int
 		if err := c.one([]any{&has}, tasksOf, t.Person[:], column.Millis(now)); err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *Store) KeepTask(ctx context.Context, t storage.Task, most int, now time
 
 // FindTask implements storage.Tasks.
 func (s *Store) FindTask(ctx context.Context, id storage.Hash, now time.Time) (t storage.Task, err error) {
-	err = s.read(ctx, "find task", func(c *conn) error {
+	err = s.read(ctx, "FindTask", func(c *conn) error {
 		var row column.TaskRow
 		err := c.one(row.Dest(), findTask, id[:], column.Millis(now))
 		if err == nil {
@@ -58,7 +58,7 @@ func (s *Store) FindTask(ctx context.Context, id storage.Hash, now time.Time) (t
 func (s *Store) ListTasks(
 	ctx context.Context, owner storage.Hash, after storage.Task, limit int, now time.Time,
 ) (out []storage.Task, err error) {
-	err = s.read(ctx, "list tasks", func(c *conn) (err error) {
+	err = s.read(ctx, "ListTasks", func(c *conn) (err error) {
 		out, err = each(c, readTask, listTasks,
 			owner[:], column.Millis(now), after.Name, column.Millis(after.CreatedAt), limit)
 		return err
@@ -70,7 +70,7 @@ func (s *Store) ListTasks(
 func (s *Store) ChangeTask(
 	ctx context.Context, id storage.Hash, version int64, sealed []byte, now time.Time,
 ) error {
-	return s.write(ctx, "change task", func(c *conn) error {
+	return s.write(ctx, "ChangeTask", func(c *conn) error {
 		n, err := c.exec(changeTask, id[:], version, sealed, column.Millis(now))
 		if err != nil || n > 0 {
 			return err

@@ -34,7 +34,7 @@ func (s *Store) SeeTools(
 	if len(seen) == 0 {
 		return nil, nil
 	}
-	err = s.write(ctx, "see tools", func(c *conn) error {
+	err = s.write(ctx, "SeeTools", func(c *conn) error {
 		fresh = nil
 		for _, name := range slices.Sorted(maps.Keys(seen)) {
 			var row column.ToolRow
@@ -58,7 +58,7 @@ func (s *Store) SeeTools(
 
 // Tools implements storage.Tools.
 func (s *Store) Tools(ctx context.Context, resource string) (out []storage.Tool, err error) {
-	err = s.read(ctx, "tools", func(c *conn) (err error) {
+	err = s.read(ctx, "Tools", func(c *conn) (err error) {
 		out, err = each(c, readTool, toolsOf, resource, storage.MaxTools)
 		return err
 	})
@@ -67,7 +67,7 @@ func (s *Store) Tools(ctx context.Context, resource string) (out []storage.Tool,
 
 // Tool implements storage.Tools.
 func (s *Store) Tool(ctx context.Context, resource, name string) (t storage.Tool, err error) {
-	err = s.read(ctx, "tool", func(c *conn) error {
+	err = s.read(ctx, "Tool", func(c *conn) error {
 		var row column.ToolRow
 		err := c.one(row.Dest(), toolOf, resource, name)
 		if err == nil {
@@ -80,7 +80,7 @@ func (s *Store) Tool(ctx context.Context, resource, name string) (t storage.Tool
 
 // OfferedTools implements storage.Tools.
 func (s *Store) OfferedTools(ctx context.Context, limit int) (out []storage.Tool, err error) {
-	err = s.read(ctx, "offered tools", func(c *conn) (err error) {
+	err = s.read(ctx, "OfferedTools", func(c *conn) (err error) {
 		out, err = each(c, readTool, offeredTools, limit)
 		return err
 	})
@@ -91,7 +91,7 @@ func (s *Store) OfferedTools(ctx context.Context, limit int) (out []storage.Tool
 func (s *Store) AcceptTool(
 	ctx context.Context, resource, name string, digest storage.Hash, by string, now time.Time,
 ) error {
-	return s.write(ctx, "accept tool", func(c *conn) error {
+	return s.write(ctx, "AcceptTool", func(c *conn) error {
 		n, err := c.exec(acceptTool, resource, name, digest[:], by, column.Millis(now))
 		if err != nil || n > 0 {
 			return err

@@ -16,14 +16,14 @@ ON CONFLICT (id) DO UPDATE SET disabled_at = coalesce(trust_entries.disabled_at,
 
 // AddTrust implements storage.TrustEntries.
 func (s *Store) AddTrust(ctx context.Context, e storage.TrustEntry) error {
-	return s.write(ctx, "add trust entry", func(c *conn) error {
+	return s.write(ctx, "AddTrust", func(c *conn) error {
 		return changed(storage.ErrExists)(c.exec(addTrust, column.TrustValues(e)...))
 	})
 }
 
 // ListTrust implements storage.TrustEntries.
 func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err error) {
-	err = s.read(ctx, "list trust entries", func(c *conn) error {
+	err = s.read(ctx, "ListTrust", func(c *conn) error {
 		out, err = each(c, func(row scanner) (storage.TrustEntry, error) { return column.ReadTrust(row) },
 			"SELECT "+column.TrustColumns+" FROM trust_entries ORDER BY created_at, id")
 		return err
@@ -33,7 +33,7 @@ func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err er
 
 // DisableTrust implements storage.TrustEntries.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {
-	return s.write(ctx, "disable trust entry", func(c *conn) error {
+	return s.write(ctx, "DisableTrust", func(c *conn) error {
 		return all(
 			run(c, markTrust, column.TrustMark(id, now)...),
 			cutTrust(c, id, now),
@@ -43,7 +43,7 @@ func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) erro
 
 // EnableTrust implements storage.TrustEntries.
 func (s *Store) EnableTrust(ctx context.Context, id string) error {
-	return s.write(ctx, "enable trust entry", func(c *conn) error {
+	return s.write(ctx, "EnableTrust", func(c *conn) error {
 		n, err := c.exec("DELETE FROM trust_entries WHERE id = ? AND kind = ''", id)
 		if err != nil || n > 0 {
 			return err
@@ -54,7 +54,7 @@ func (s *Store) EnableTrust(ctx context.Context, id string) error {
 
 // RemoveTrust implements storage.TrustEntries.
 func (s *Store) RemoveTrust(ctx context.Context, id string, now time.Time) error {
-	return s.write(ctx, "remove trust entry", func(c *conn) error {
+	return s.write(ctx, "RemoveTrust", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM trust_entries WHERE id = ?", id))
 		if err != nil {
 			return err

@@ -19,22 +19,24 @@ const (
 
 // Upstream implements storage.Upstreams.
 func (s *Store) Upstream(ctx context.Context, id string) (storage.Upstream, error) {
-	return s.upstream(ctx, "id = ?", id)
+	return s.upstream(ctx, "Upstream", "id = ?", id)
 }
 
 // UpstreamFor implements storage.Upstreams.
 func (s *Store) UpstreamFor(ctx context.Context, userID, connector, prefer string) (storage.Upstream, error) {
-	return s.upstream(ctx, `user_id = ? AND connector = ? AND ended_at IS NULL
+	return s.upstream(ctx, "UpstreamFor", `user_id = ? AND connector = ? AND ended_at IS NULL
 		ORDER BY id = ? DESC, linked DESC, created_at DESC, id DESC LIMIT 1`, userID, connector, prefer)
 }
 
 // LatestUpstreams implements storage.Upstreams.
 func (s *Store) LatestUpstreams(ctx context.Context, userID, connector string) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, latest, userID, connector)
+	return s.upstreams(ctx, "LatestUpstreams", latest, userID, connector)
 }
 
-func (s *Store) upstream(ctx context.Context, where string, args ...any) (out storage.Upstream, err error) {
-	err = s.read(ctx, "upstream", func(c *conn) (err error) {
+func (s *Store) upstream(
+	ctx context.Context, verb, where string, args ...any,
+) (out storage.Upstream, err error) {
+	err = s.read(ctx, verb, func(c *conn) (err error) {
 		var r column.UpstreamRow
 		if err := c.one(r.Dest(), selectUpstream+where, args...); err != nil {
 			return err
@@ -47,7 +49,7 @@ func (s *Store) upstream(ctx context.Context, where string, args ...any) (out st
 
 // ClaimUpstream implements storage.Upstreams: one of N callers changes the row.
 func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now, until time.Time) error {
-	return s.write(ctx, "claim upstream", func(c *conn) error {
+	return s.write(ctx, "ClaimUpstream", func(c *conn) error {
 		n, err := c.exec(`UPDATE upstreams SET claimed_until = ?4
 			WHERE id = ?1 AND version = ?2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= ?3)`,
 			id, version, column.Millis(now), column.Millis(until))
@@ -60,7 +62,7 @@ func (s *Store) ClaimUpstream(ctx context.Context, id string, version int64, now
 
 // SaveUpstream implements storage.Upstreams.
 func (s *Store) SaveUpstream(ctx context.Context, u storage.Upstream) error {
-	return s.write(ctx, "save upstream", func(c *conn) error {
+	return s.write(ctx, "SaveUpstream", func(c *conn) error {
 		n, err := c.exec(`UPDATE upstreams SET sealed = ?3, scopes = ?4, session_id = ?5, checked_at = ?6, due_at = ?7,
 			version = version + 1, claimed_until = NULL
 			WHERE id = ?1 AND version = ?2 AND ended_at IS NULL`,
@@ -88,17 +90,19 @@ func notHeld(c *conn, id string) error {
 
 // DueUpstreams implements storage.Upstreams.
 func (s *Store) DueUpstreams(ctx context.Context, now time.Time, limit int) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, `ended_at IS NULL AND due_at <= ?1 AND (claimed_until IS NULL OR claimed_until <= ?1)
+	return s.upstreams(ctx, "DueUpstreams", `ended_at IS NULL AND due_at <= ?1 AND (claimed_until IS NULL OR claimed_until <= ?1)
 		ORDER BY due_at, id LIMIT ?2`, column.Millis(now), max(limit, 0))
 }
 
 // ListUpstreams implements storage.UpstreamCustody.
 func (s *Store) ListUpstreams(ctx context.Context, after string, limit int) ([]storage.Upstream, error) {
-	return s.upstreams(ctx, "ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, max(limit, 0))
+	return s.upstreams(ctx, "ListUpstreams", "ended_at IS NULL AND id > ? ORDER BY id LIMIT ?", after, max(limit, 0))
 }
 
-func (s *Store) upstreams(ctx context.Context, where string, args ...any) (out []storage.Upstream, err error) {
-	err = s.read(ctx, "upstreams", func(c *conn) (err error) {
+func (s *Store) upstreams(
+	ctx context.Context, verb, where string, args ...any,
+) (out []storage.Upstream, err error) {
+	err = s.read(ctx, verb, func(c *conn) (err error) {
 		out, err = selectUpstreams(c, where, args...)
 		return err
 	})
@@ -117,7 +121,7 @@ func selectUpstreams(c *conn, where string, args ...any) ([]storage.Upstream, er
 
 // ResealUpstream implements storage.UpstreamCustody.
 func (s *Store) ResealUpstream(ctx context.Context, id string, old, sealed []byte) error {
-	return s.write(ctx, "reseal upstream", func(c *conn) error {
+	return s.write(ctx, "ResealUpstream", func(c *conn) error {
 		return changed(storage.ErrSpent)(
 			c.exec("UPDATE upstreams SET sealed = ? WHERE id = ? AND sealed = ? AND ended_at IS NULL", sealed, id, old),
 		)

@@ -10,17 +10,17 @@ import (
 
 // UserByName implements storage.Users.
 func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
-	return s.user(ctx, "name_key = ?", column.NameKey(name))
+	return s.user(ctx, "UserByName", "name_key = ?", column.NameKey(name))
 }
 
 // User implements storage.Users.
 func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
-	return s.user(ctx, "id = ?", id)
+	return s.user(ctx, "User", "id = ?", id)
 }
 
-func (s *Store) user(ctx context.Context, where, arg string) (storage.User, error) {
+func (s *Store) user(ctx context.Context, verb, where, arg string) (storage.User, error) {
 	var r column.UserRow
-	err := s.read(ctx, "user", func(c *conn) error {
+	err := s.read(ctx, verb, func(c *conn) error {
 		r = column.UserRow{}
 		return c.one(r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
 	})
@@ -32,7 +32,7 @@ func (s *Store) user(ctx context.Context, where, arg string) (storage.User, erro
 
 // ListUsers implements storage.Users.
 func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
-	err = s.read(ctx, "list users", func(c *conn) (err error) {
+	err = s.read(ctx, "ListUsers", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (storage.User, error) {
 			var r column.UserRow
 			err := row.Scan(r.Dest()...)
@@ -46,7 +46,7 @@ func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []s
 
 // HasPasswords implements storage.Users.
 func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
-	err = s.read(ctx, "has passwords", func(c *conn) error {
+	err = s.read(ctx, "HasPasswords", func(c *conn) error {
 		return c.one([]any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
 	})
 	return has, err
@@ -78,21 +78,21 @@ func deleteOfUser(c *conn, userID string) error {
 
 // CreateUser implements storage.Accounts.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
-	return s.write(ctx, "create user", func(c *conn) error {
+	return s.write(ctx, "CreateUser", func(c *conn) error {
 		return changed(storage.ErrExists)(putUser(c, u))
 	})
 }
 
 // SetPassword implements storage.Accounts.
 func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
-	return s.write(ctx, "set password", func(c *conn) error { return setPassword(c, userID, hash, revokeGrants, now) })
+	return s.write(ctx, "SetPassword", func(c *conn) error { return setPassword(c, userID, hash, revokeGrants, now) })
 }
 
 // ChangePassword implements storage.Accounts.
 func (s *Store) ChangePassword(
 	ctx context.Context, userID, hash string, in storage.Hash, now time.Time,
 ) error {
-	return s.change(ctx, "change password", userID, in, func(c *conn) error {
+	return s.change(ctx, "ChangePassword", userID, in, func(c *conn) error {
 		return setPassword(c, userID, hash, false, now)
 	})
 }
@@ -107,7 +107,7 @@ func setPassword(c *conn, userID, hash string, revokeGrants bool, now time.Time)
 
 // SetUserDisabled implements storage.Accounts.
 func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
-	return s.write(ctx, "disable user", func(c *conn) error {
+	return s.write(ctx, "SetUserDisabled", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(c.exec("UPDATE users SET disabled = ? WHERE id = ?", disabled, userID))
 		if err != nil || !disabled {
 			return err
@@ -122,7 +122,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 
 // DeleteUser implements storage.Accounts.
 func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) error {
-	return s.write(ctx, "delete user", func(c *conn) error {
+	return s.write(ctx, "DeleteUser", func(c *conn) error {
 		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM users WHERE id = ?", userID))
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 
 // SetMail implements storage.Accounts.
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
-	return s.write(ctx, "set mail", func(c *conn) error {
+	return s.write(ctx, "SetMail", func(c *conn) error {
 		return all(
 			func() error {
 				return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
@@ -184,14 +184,14 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 
 // SetLocale implements storage.Locales.
 func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
-	return s.write(ctx, "set locale", func(c *conn) error {
+	return s.write(ctx, "SetLocale", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET locale = ? WHERE id = ?", tag, userID))
 	})
 }
 
 // TouchLogin implements storage.Accounts.
 func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
-	return s.write(ctx, "touch login", func(c *conn) error {
+	return s.write(ctx, "TouchLogin", func(c *conn) error {
 		return changed(storage.ErrNotFound)(
 			c.exec("UPDATE users SET last_login_at = ? WHERE id = ?", column.Millis(now), userID),
 		)

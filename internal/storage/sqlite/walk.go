@@ -38,7 +38,7 @@ RETURNING user_id, client_id, resource`
 
 // walk advances both walks until they have ended or removed limit grants, and returns how many.
 // Each batch has its own transaction, because there may be a thousand.
-func (s *Store) walk(ctx context.Context, now time.Time, limit int) (total int, err error) {
+func walk(ctx context.Context, s *Store, now time.Time, limit int) (total int, err error) {
 	for range column.WalkBatches {
 		var n int64
 		var moved bool

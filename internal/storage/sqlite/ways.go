@@ -41,7 +41,7 @@ func (s *Store) change(ctx context.Context, what, userID string, in storage.Hash
 
 // AddWay implements storage.Ways.
 func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) error {
-	return s.change(ctx, "add way", w.UserID, in, func(c *conn) error {
+	return s.change(ctx, "AddWay", w.UserID, in, func(c *conn) error {
 		n, err := c.exec(insertWay, wayValues(w)...)
 		if err != nil || n > 0 {
 			return err
@@ -61,7 +61,7 @@ func enabled(c *conn, userID string) error {
 
 // Ways implements storage.Ways.
 func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
-	err = s.read(ctx, "ways", func(c *conn) (err error) {
+	err = s.read(ctx, "Ways", func(c *conn) (err error) {
 		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE user_id = ? ORDER BY created_at, id", userID)
 		return err
@@ -79,7 +79,7 @@ func wayOf(row scanner) (storage.Way, error) {
 func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.Way, storage.User, error) {
 	var w column.WayRow
 	var u column.UserRow
-	err := s.read(ctx, "passkey owner", func(c *conn) error {
+	err := s.read(ctx, "PasskeyOwner", func(c *conn) error {
 		w, u = column.WayRow{}, column.UserRow{}
 		err := c.one(w.Dest(), "SELECT "+column.WayColumns+" FROM ways WHERE credential_id = ?", credentialID)
 		if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.
 
 // UseWay implements storage.Ways.
 func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
-	return s.write(ctx, "use way", func(c *conn) error {
+	return s.write(ctx, "UseWay", func(c *conn) error {
 		n, err := c.exec(`UPDATE ways SET counter = ?3, data = coalesce(?4, data), last_used_at = ?5
 			WHERE id = ?1 AND counter = ?2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
 		if err != nil || n > 0 {
@@ -113,7 +113,7 @@ func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
 func (s *Store) RenameWay(
 	ctx context.Context, userID, id, name string, in storage.Hash,
 ) (before string, err error) {
-	err = s.change(ctx, "rename way", userID, in, func(c *conn) error {
+	err = s.change(ctx, "RenameWay", userID, in, func(c *conn) error {
 		err := c.one([]any{&before}, "SELECT name FROM ways WHERE id = ? AND user_id = ?", id, userID)
 		if err == nil {
 			_, err = c.exec("UPDATE ways SET name = ? WHERE id = ?", name, id)
@@ -141,7 +141,7 @@ const (
 
 // RemoveWay implements storage.WayEnds.
 func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission, in storage.Hash) error {
-	return s.change(ctx, "remove way", userID, in, func(c *conn) error {
+	return s.change(ctx, "RemoveWay", userID, in, func(c *conn) error {
 		n, err := c.exec(removeWay, append(letIn(userID, by), id)...)
 		return lastOf(c, n, err, "SELECT 1 FROM ways WHERE user_id = ? AND id = ?", userID, id)
 	})
@@ -149,7 +149,7 @@ func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Adm
 
 // RemovePassword implements storage.WayEnds.
 func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
-	return s.change(ctx, "remove password", userID, in, func(c *conn) error {
+	return s.change(ctx, "RemovePassword", userID, in, func(c *conn) error {
 		n, err := c.exec(removePassword, letIn(userID, by)[:3]...)
 		return lastOf(c, n, err, "SELECT 1 FROM users WHERE id = ? AND password_hash <> ''", userID)
 	})
@@ -157,7 +157,7 @@ func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Ad
 
 // RemoveRecoveryCodes implements storage.WayEnds.
 func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
-	return s.change(ctx, "remove recovery codes", userID, in, func(c *conn) error {
+	return s.change(ctx, "RemoveRecoveryCodes", userID, in, func(c *conn) error {
 		n, err := c.exec(removeCodes, letIn(userID, by)...)
 		return lastOf(c, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = ? LIMIT 1", userID)
 	})
@@ -184,7 +184,7 @@ func lastOf(c *conn, n int64, err error, there string, args ...any) error {
 
 // TakeWay implements storage.WayEnds.
 func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
-	return s.write(ctx, "take way", func(c *conn) error {
+	return s.write(ctx, "TakeWay", func(c *conn) error {
 		return changed(storage.ErrNotFound)(c.exec("DELETE FROM ways WHERE id = ? AND user_id = ?", id, userID))
 	})
 }
@@ -199,7 +199,7 @@ FROM users u WHERE u.id = ?1`
 
 // Factors implements storage.WayEnds.
 func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission) (f storage.Factors, err error) {
-	err = s.read(ctx, "factors", func(c *conn) error {
+	err = s.read(ctx, "Factors", func(c *conn) error {
 		f = storage.Factors{}
 		return c.one(column.FactorsDest(&f), factors, letIn(userID, by)...)
 	})
@@ -210,7 +210,7 @@ func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission
 func (s *Store) ReplaceRecoveryCodes(
 	ctx context.Context, userID string, codes []storage.Hash, in storage.Hash,
 ) error {
-	return s.change(ctx, "replace recovery codes", userID, in, func(c *conn) error {
+	return s.change(ctx, "ReplaceRecoveryCodes", userID, in, func(c *conn) error {
 		if err := enabled(c, userID); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func (s *Store) ReplaceRecoveryCodes(
 
 // CheckRecoveryCode implements storage.RecoveryCodes.
 func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
-	return s.read(ctx, "check recovery code", func(c *conn) error { return checkCode(c, userID, code) })
+	return s.read(ctx, "CheckRecoveryCode", func(c *conn) error { return checkCode(c, userID, code) })
 }
 
 func checkCode(c *conn, userID string, code storage.Hash) error {
@@ -253,7 +253,7 @@ func spendCode(c *conn, userID string, code storage.Hash, now time.Time) error {
 
 // SealedWays implements storage.WayCustody.
 func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
-	err = s.read(ctx, "sealed ways", func(c *conn) (err error) {
+	err = s.read(ctx, "SealedWays", func(c *conn) (err error) {
 		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE id > ? AND kind = 'app' ORDER BY id LIMIT ?", after, max(limit, 0))
 		return err
@@ -263,7 +263,7 @@ func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []
 
 // ResealWay implements storage.WayCustody.
 func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
-	return s.write(ctx, "reseal way", func(c *conn) error {
+	return s.write(ctx, "ResealWay", func(c *conn) error {
 		return changed(storage.ErrSpent)(
 			c.exec("UPDATE ways SET data = ? WHERE id = ? AND kind = 'app' AND data = ?", sealed, id, old))
 	})
@@ -276,7 +276,7 @@ FROM ways w JOIN users u ON u.id = w.user_id WHERE w.kind = 'passkey' GROUP BY w
 
 // PasskeyHosts implements storage.WayCustody.
 func (s *Store) PasskeyHosts(ctx context.Context, by storage.Admission) (out []storage.PasskeyHost, err error) {
-	err = s.read(ctx, "passkey hosts", func(c *conn) (err error) {
+	err = s.read(ctx, "PasskeyHosts", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (h storage.PasskeyHost, err error) {
 			err = row.Scan(&h.RPID, &h.Passkeys, &h.People, &h.Only)
 			return h, err

@@ -1,8 +1,7 @@
 package storagetest
 
-//go:generate sh -c "go run ./genverbs >failing_verbs.go && go run ./genverbs timed >../timed/verbs.go"
-
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -15,8 +14,6 @@ var ErrInjected = errors.New("storagetest: injected failure")
 
 // Failing is a store whose n-th call fails, whichever verb it is. Tests use it to check that no
 // failure is answered as a success and that no check fails open.
-//
-// The verbs are in failing_verbs.go, which go generate writes.
 type Failing struct {
 	storage.Store
 
@@ -27,6 +24,13 @@ type Failing struct {
 	left   int  // calls that succeed before the failing one
 	verbs  []string
 	hit    string
+}
+
+// NewFailing lets calls of store fail, until the end of the store.
+func NewFailing(store storage.Store) *Failing {
+	f := &Failing{Store: store}
+	store.Hook(f.call)
+	return f
 }
 
 // Arm makes the call after the next n calls fail before it changes anything. Later calls succeed.
@@ -80,7 +84,7 @@ func (f *Failing) surrounding() Around {
 }
 
 // call carries out a verb: it calls do, or fails in its place, or calls do and loses its reply.
-func (f *Failing) call(verb string, do func() error) error {
+func (f *Failing) call(_ context.Context, verb string, do func() error) error {
 	if around := f.surrounding(); around != nil {
 		return around(verb, do)
 	}
