@@ -68,7 +68,7 @@ func TestPersonBadCallback(t *testing.T) {
 	})
 }
 
-// TestPersonStoreExposed: AU-01. A file that other users may have read or written is not used.
+// TestPersonStoreExposed: AU-01, CL-27. A file that other users may have read or written is not used.
 func TestPersonStoreExposed(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no modes")

@@ -62,7 +62,7 @@ func (s fileStore) Load(_ context.Context, key string) ([]byte, error) {
 	return data, nil
 }
 
-// Save implements Store. It replaces the file atomically.
+// Save implements Store. It replaces the file atomically. No other user can read the file (CL-27).
 func (s fileStore) Save(_ context.Context, key string, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return s.fail(err)

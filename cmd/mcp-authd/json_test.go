@@ -65,6 +65,9 @@ var readElsewhere = map[string]string{
 	"mcp-authd protect": "test/e2e",
 	"mcp-authd login":   "test/e2e",
 
+	"mcp-authd token":        "test/e2e",
+	"mcp-authd token logout": "test/e2e",
+
 	"mcp-authd mail test":       "internal/admin, with a mail server",
 	"mcp-authd attempt watch":   "attempts.txtar, line by line",
 	"mcp-authd proposal accept": "internal/admin/api",

@@ -340,8 +340,3 @@ func toolsOf(r admin.Resource) string {
 func (a *app) rememberServed(ctx context.Context) error {
 	return (&admin.Service{Store: a.Store, Config: a.Config}).RememberServed(ctx, "protect")
 }
-
-// listed returns all MCP servers with the tool rules of this server.
-func (a *app) listed(ctx context.Context) ([]admin.Resource, error) {
-	return (&admin.Service{Store: a.Store, Config: a.Config}).AllResources(ctx)
-}

@@ -85,7 +85,7 @@ func newResourceAccept(s std) *cobra.Command {
 		wanted, what := cmp.Or(digest, d.Offered, d.Accepted), "This accepts the definition of the tool with +."
 		if keep {
 			if wanted, what = d.Accepted, "This keeps the definition of the tool with -."; wanted == "" {
-				return fmt.Errorf("no definition of %q was accepted, so there is none to keep", label.Printable(d.Name))
+				return fmt.Errorf("%q has no accepted definition to keep", label.Printable(d.Name))
 			}
 		}
 		if d.Offered != "" && !sure.yes {

@@ -74,7 +74,7 @@ func newSecretCommand(s std) *cobra.Command {
 				return err
 			}
 			if !out.json {
-				fmt.Fprintln(s.out, "every refresh token from before has ended")
+				fmt.Fprintln(s.out, "every earlier refresh token has ended")
 			}
 		}
 		done := resealed{SigningKeys: n, ProviderSessions: sessions, Apps: apps, Certificates: certificates,

@@ -11,6 +11,7 @@ import (
 // configurations.
 func (in *Installation) Rehearse(ctx context.Context) error {
 	r := Quiet(in.Config, in.host)
+	r.Audit = nil // its writer would keep a file in the data directory
 	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
 		return err
 	}
