@@ -81,12 +81,6 @@ func (s *Store) txCommitted(ctx context.Context, verb string, fn func(ctx contex
 	})
 }
 
-// verb passes a verb through the hooks and runs it. A verb of several transactions calls
-// s.hooks.Run itself.
-func (s *Store) verb(ctx context.Context, name string, fn func(context.Context) error) error {
-	return s.Hooks.Run(ctx, name, func(ctx context.Context) error { return s.retry(ctx, name, fn) })
-}
-
 // on runs fn on one connection of the pool.
 func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
 	done, err := s.pool.turn(ctx)
