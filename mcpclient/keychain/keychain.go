@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/zalando/go-keyring"
 
@@ -24,13 +25,19 @@ const entry = "sign-ins"
 
 const keySize = 32
 
+// unlockTime is how long another process may take to create the key: its user may have to unlock the
+// keychain.
+const unlockTime = 2 * time.Minute
+
 // Open returns a Store whose files are in dir and encrypted under a key in the keychain of the
 // current user. service is the program's name in the keychain. A locked keychain may ask the user.
 // The error is an *mcpclient.Error if there is no keychain, or it stays locked; a program may then
 // use [mcpclient.FileStore].
 func Open(service, dir string) (mcpclient.Store, error) {
 	files := mcpclient.FileStore(dir)
-	unlock, err := files.Lock(context.Background(), entry) // one process creates the key
+	ctx, cancel := context.WithTimeout(context.Background(), unlockTime)
+	defer cancel()
+	unlock, err := files.Lock(ctx, entry) // one process creates the key
 	if err != nil {
 		return nil, err
 	}
