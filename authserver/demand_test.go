@@ -178,7 +178,7 @@ func TestDevicesAndDemands(t *testing.T) {
 	shown := p.signInFor(devicePath(asked.UserCode))
 	p.addPasskey(a)
 	step := page{body: deviceForm.FindString(shown.body), status: shown.status}.step(t)
-	pick := url.Values{"step": {step}, "decision": {"approve"}, "preset": {"all"}}
+	pick := url.Values{"step": {step}, "decision": {"approve"}, "preset": {"all"}, "scope": {"notes:delete"}}
 	led := p.post("/device", pick)
 	led.leads(t, "/login/second")
 	tv.wantPoll(asked, 400, "authorization_pending")

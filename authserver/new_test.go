@@ -96,12 +96,12 @@ func TestNewWithoutItsKey(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	const postgres = "postgres://127.0.0.1:1/none"
 	for want, change := range map[string]func(*authserver.Options){
-		"set DataDir, or SecretKeys": func(o *authserver.Options) { o.DataDir = "" },
+		"set DataDir or SecretKeys": func(o *authserver.Options) { o.DataDir = "" },
 		"SecretKeys[0] has 5 bytes, and needs 32": func(o *authserver.Options) {
 			o.SecretKeys = [][]byte{[]byte("short")}
 		},
-		"set SecretKeys to the same on every replica": func(o *authserver.Options) { o.Database = postgres },
-		"set DataDir, or Database": func(o *authserver.Options) {
+		"set SecretKeys, the same on every replica": func(o *authserver.Options) { o.Database = postgres },
+		"set DataDir or Database": func(o *authserver.Options) {
 			o.DataDir, o.SecretKeys = "", [][]byte{make([]byte, 32)}
 		},
 	} {

@@ -239,7 +239,7 @@ func TestFailures(t *testing.T) {
 		m := h.replica("one")
 		h.serve(m)
 		h.run(m)
-		h.log.until(t, "there is no certificate yet")
+		h.log.until(t, "the first certificate is missing")
 		if _, err := h.shown(nil); err == nil {
 			t.Error("a handshake without a certificate")
 		}

@@ -72,7 +72,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 		}
 	}
 	atBehind := start(behind, nettest.For(t))
-	until("nobody is where the name leads", said(atBehind, "there is no certificate yet"))
+	until("nobody is where the name leads", said(atBehind, "the first certificate is missing"))
 	start(front, frontHTTP) // waits for the running order
 	until("the replica behind gets the certificate", said(atBehind, "got a certificate"))
 	roots := authority.Issued(t)

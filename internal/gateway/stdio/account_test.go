@@ -46,7 +46,7 @@ func TestUser(t *testing.T) {
 // TestLookUp checks the errors for accounts that cannot be used.
 func TestLookUp(t *testing.T) {
 	for who, want := range map[string]string{
-		"no-such-user-here": `there is no user "no-such-user-here"`, "1:x": "of the form UID:GID",
+		"no-such-user-here": `this machine has no user "no-such-user-here"`, "1:x": "of the form UID:GID",
 		"-1:0": "of the form UID:GID",
 	} {
 		if _, err := LookUp(who); err == nil || !strings.Contains(err.Error(), want) {

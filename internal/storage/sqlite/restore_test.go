@@ -137,7 +137,7 @@ func TestDeletedUnderServer(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Skipf("a file that is open cannot be moved here: %v", err)
 	}
-	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "was deleted or moved away") {
+	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "was deleted or moved") {
 		t.Errorf("DL-02 moved away: got %v", err)
 	}
 	if err := os.Rename(path+".away", path); err != nil {
