@@ -113,7 +113,7 @@ func TestWrongOptions(t *testing.T) {
 		},
 		"a scope without words": {
 			tools: notes(gosdk.Scope{Name: "mcp"}),
-			want:  `the scope "mcp" has no Description, by which people are asked`,
+			want:  `the scope "mcp" has no Description, which the consent page shows`,
 		},
 		"reading that is dangerous": {
 			tools: withWipe(),
