@@ -108,6 +108,8 @@ func TestPersonRefreshesOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	f.mu.Lock() // the requests were by other processes
+	defer f.mu.Unlock()
 	if f.refreshes != 1 {
 		t.Errorf("AU-01: refreshed %d times, want 1", f.refreshes)
 	}

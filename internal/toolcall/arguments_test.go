@@ -66,10 +66,10 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	for pair, want := range map[string]string{
-		"amount=much": `the argument amount must be JSON: the tool wants number there, and "much" is none`,
-		"sure=yes":    `the tool wants boolean there, and "yes" is none`,
-		"to=Bob":      `the tool wants object there`,
-		"limit=":      `the tool wants integer or null there`,
+		"amount=much": `the argument amount must be JSON of type number, not "much"`,
+		"sure=yes":    `of type boolean, not "yes"`,
+		"to=Bob":      `of type object, not "Bob"`,
+		"limit=":      `of type integer or null, not ""`,
 	} {
 		a, err := ReadArguments([]string{pair}, "")
 		if err != nil {

@@ -104,7 +104,7 @@ func TestLoginWithClearance(t *testing.T) {
 		steps, err := runLogin(t, d.Person(), "--scope", "bank,payments", "--call", "pay", "--arg", "amount=much",
 			d.MCPURL)
 		last := steps[len(steps)-1]
-		if err == nil || last["error"] != `the argument amount must be JSON: the tool wants number there, and "much" is none` {
+		if err == nil || last["error"] != `the argument amount must be JSON of type number, not "much"` {
 			t.Errorf("got %v, %v", last, err)
 		}
 	})
