@@ -223,8 +223,8 @@ func TestForeign(t *testing.T) {
 		{"cursor", "json", `{"mcpServers": {"a": {"URL": "https://mcp.example.com/mcp"}}}`, "spelled otherwise"},
 		{"cursor", "json", `{"mcpServers": {"a": {"serverUrl": "https://mcp.example.com/mcp"}}}`, `has no "serverUrl"`},
 		{"cursor", "json", `{"mcpServers": {"a": {"uri": "https://mcp.example.com/mcp"}}}`, `unknown field "uri"`},
-		{"cursor", "json", `{"mcpServers": {"a": {"url": "http://mcp.example.com/mcp"}}}`, "none of the manual"},
-		{"cursor", "json", `{"mcpServers": {"a": {"url": "https://mcp.example.com"}}}`, "none of the manual"},
+		{"cursor", "json", `{"mcpServers": {"a": {"url": "http://mcp.example.com/mcp"}}}`, "is not in the manual"},
+		{"cursor", "json", `{"mcpServers": {"a": {"url": "https://mcp.example.com"}}}`, "is not in the manual"},
 		{"cursor", "toml", "[mcpServers.a]\n", "nothing here knows"},
 		{"codex", "toml", "[mcp_servers.a]\nurl = \"https://mcp.example.com/mcp\"\n", ""},
 		{"codex", "toml", "[mcp_servers.a]\nuri = \"https://mcp.example.com/mcp\"\n", "strict mode"},
@@ -240,7 +240,7 @@ func TestForeign(t *testing.T) {
 	for line, want := range map[string]string{
 		"codex mcp add notes --url https://mcp.example.com/mcp":               "",
 		"codex mcp add --transport http notes https://mcp.example.com/mcp":    "no client has the command",
-		"claude mcp add --transport http notes http://mcp.example.com/mcp":    "none of the manual",
+		"claude mcp add --transport http notes http://mcp.example.com/mcp":    "is not in the manual",
 		"claude mcp add --transport http demo http://127.0.0.1:8414/mcp":      "",
 		"npx @modelcontextprotocol/inspector --cli https://mcp.example.com/x": "no client has the command",
 	} {
