@@ -81,7 +81,9 @@ func (s *Store) FailureCount(
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
-		last = column.Time(at)
+		if err == nil {
+			last = column.Time(at)
+		}
 		return err
 	})
 	return n, last, err

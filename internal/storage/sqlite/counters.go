@@ -72,7 +72,9 @@ func (s *Store) FailureCount(
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil
 		}
-		last = column.Time(at)
+		if err == nil {
+			last = column.Time(at)
+		}
 		return err
 	})
 	return n, last, err
