@@ -170,7 +170,8 @@ func TestRememberedChoice(t *testing.T) {
 	t.Run("AS-76 what is declined later is no longer remembered, nor what includes it", func(t *testing.T) {
 		for _, asked := range []string{"mcp notes:read notes:write", "mcp notes:all notes:write"} {
 			p := newRig(t, markedScopes).person()
-			p.grantedAfter(p.login(authorizeQuery("scope", asked)), url.Values{"preset": {"all"}, "scope": {"notes:all"}})
+			everything := url.Values{"preset": {"all"}, "scope": {"notes:all"}}
+			p.grantedAfter(p.login(authorizeQuery("scope", asked)), everything)
 			again := p.get("/authorize?" + authorizeQuery("scope", asked, "prompt", "consent").Encode())
 			if got := p.grantedAfter(again, url.Values{"preset": {"choose"}}); got != "mcp" {
 				t.Fatalf("got %q", got)

@@ -143,10 +143,10 @@ func TestPagesSayWhatHelps(t *testing.T) {
 	}{
 		{"a resource that is not known can be corrected or added",
 			"/authorize?" + authorizeQuery("resource", "https://other.example/mcp", "client_id", "self").Encode(), 400,
-			[]string{"Check the address of the MCP server", "https://other.example/mcp"}, "must change before you try again"},
+			[]string{"Check the address of the MCP server", "https://other.example/mcp"}, "must change before"},
 		{"a request that only its makers can change",
 			"/authorize?" + authorizeQuery("code_challenge_method", "plain", "client_id", "self").Encode(), 400,
-			[]string{"must change before you try again"}, "return to the application and try again"},
+			[]string{"must change before"}, "return to the application and try again"},
 		{"an unknown application is told of in words for people",
 			"/authorize?" + authorizeQuery("client_id", "nobody").Encode(), 400,
 			[]string{"no registration of the application", "connect again"}, "Register again."},

@@ -271,7 +271,7 @@ func TestDocumentID(t *testing.T) {
 		"a host that looks like other": {"https://сlaude.ai/c", "plain ASCII"},
 		"an escaped host":              {"https://%D1%81laude.ai/c", "plain ASCII"},
 		"http elsewhere":               {"http://example.com/c", "is not an https URL"},
-		"endless":                      {"https://example.com/" + strings.Repeat("a", 3000), "must be the URL of a document"},
+		"endless":                      {"https://example.com/" + strings.Repeat("a", 3000), "of a document"},
 	} {
 		t.Run("AS-152 refused before any fetch: "+name, func(t *testing.T) {
 			_, err := r.Fetch(t.Context(), tt.id)

@@ -139,7 +139,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		f.Path = "/dev/null"
-		if err := f.Deliver(t.Context(), entries(0, 1)); err == nil || !strings.Contains(err.Error(), "must be a file") {
+		if err := f.Deliver(t.Context(), entries(0, 1)); err == nil || !strings.Contains(err.Error(), "be a file") {
 			t.Errorf("got %v", err)
 		}
 	})

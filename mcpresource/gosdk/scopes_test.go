@@ -185,7 +185,7 @@ func TestWrongDeclarations(t *testing.T) {
 		}
 	}
 	refused(t, `the default scope "wipe" is dangerous`, func() { newTools(Scope{Name: "wipe", Dangerous: true}) })
-	refused(t, `tool "a*": its name must not contain *`, func() { AddTool(newTools(), &mcp.Tool{Name: "a*"}, okTyped, reading) })
+	refused(t, `tool "a*": its name must not`, func() { AddTool(newTools(), &mcp.Tool{Name: "a*"}, okTyped, reading) })
 
 	tools := newTools(writing)
 	if err := tools.Configure(&mcpresource.Config{}); err == nil ||

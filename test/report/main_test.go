@@ -175,7 +175,7 @@ func TestSecondLane(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "helper_test.go"), helper, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := arguments([]string{"-long"}, dir); err == nil || !strings.Contains(err.Error(), "helper calls lane.Long but must be a test") {
+	if _, err := arguments([]string{"-long"}, dir); err == nil || !strings.Contains(err.Error(), "must be a test") {
 		t.Errorf("a helper that calls lane.Long: got %v", err)
 	}
 }
