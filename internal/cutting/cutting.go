@@ -20,6 +20,8 @@ const (
 	largest = 5000
 	// smallest is the batch size for slow databases.
 	smallest = 100
+	// quick is the time of a batch after which the next one may be twice as large.
+	quick = 500 * time.Millisecond
 )
 
 // Store is the part of a store that a Follower needs.
@@ -63,7 +65,11 @@ func (f Follower) Follow(ctx context.Context, id string, told func(storage.Cut))
 			f.Audit.Record(ctx, audit.GrantsRevoked, audit.Cut(step))
 			return true, nil
 		}
-		pace.Breathe(ctx, f.Now().Sub(now))
+		took := f.Now().Sub(now)
+		if took < quick { // a database that was slow for a moment must not keep the small batches
+			limit = min(limit*2, largest)
+		}
+		pace.Breathe(ctx, took)
 	}
 }
 

@@ -14,18 +14,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 )
 
-// slow is a store that completes batches in time only up to a size.
+// slow is a store that needs a second for each 1,000 grants of a batch, and that completes batches only
+// up to a size, from the second batch on up to then.
 type slow struct {
 	storage.Store
-	size  int
-	asked []int
+	size, then int
+	asked      []int
+	now        time.Time
 }
 
 func (s *slow) FollowCut(ctx context.Context, id string, now time.Time, limit int) (storage.Cut, error) {
 	s.asked = append(s.asked, limit)
+	s.now = s.now.Add(time.Duration(limit) * time.Millisecond)
 	if limit > s.size {
 		return storage.Cut{}, fmt.Errorf("follow cut: %w", context.DeadlineExceeded)
 	}
+	s.size = s.then
 	return s.Store.FollowCut(ctx, id, now, limit)
 }
 
@@ -74,21 +78,23 @@ func TestFollowersTakeTurns(t *testing.T) {
 }
 
 // TestSlowDatabase checks that a batch that takes too long is repeated with half its size, but not
-// forever (OP-04).
+// forever, and that batches grow again when they are quick (OP-04).
 func TestSlowDatabase(t *testing.T) {
 	for _, c := range []struct {
-		size int
-		want []int
-		fail bool
+		size, then int
+		want       []int
+		fail       bool
 	}{
-		{1300, []int{5000, 2500, 1250, 1250}, false},
-		{10, []int{5000, 2500, 1250, 625, 312, 156, 100}, true},
+		{1300, 1300, []int{5000, 2500, 1250, 1250}, false},
+		{400, 5000, []int{5000, 2500, 1250, 625, 312, 624}, false},
+		{10, 10, []int{5000, 2500, 1250, 625, 312, 156, 100}, true},
 	} {
-		s := &slow{Store: installation.Store(t), size: c.size}
-		f := Follower{Store: s, Holder: "one", Now: time.Now}
-		_, err := f.Follow(t.Context(), cutAll(t, s).ID, nil)
+		s := &slow{Store: installation.Store(t), size: c.size, then: c.then, now: time.Now()}
+		cut := cutAll(t, s)
+		f := Follower{Store: s, Holder: "one", Now: func() time.Time { return s.now }}
+		_, err := f.Follow(t.Context(), cut.ID, nil)
 		if (err != nil) != c.fail || !slices.Equal(s.asked, c.want) {
-			t.Errorf("batches up to %d: got %v for %v", c.size, err, s.asked)
+			t.Errorf("batches up to %d, then %d: got %v for %v", c.size, c.then, err, s.asked)
 		}
 	}
 }
