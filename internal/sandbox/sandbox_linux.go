@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -114,14 +115,15 @@ func (p *Policy) limits() (out []limit) {
 	add("cpu", unix.RLIMIT_CPU, int64(math.Ceil(p.CPU.Seconds())))
 	add("memory", unix.RLIMIT_DATA, p.Memory)
 	if p.Processes > 0 {
-		own, _ := os.ReadDir("/proc/self/task") // exec ends all threads but one
-		add("processes", unix.RLIMIT_NPROC, int64(tasksOf(os.Getuid())-max(len(own)-1, 0)+p.Processes))
+		add("processes", unix.RLIMIT_NPROC, int64(tasksOf(os.Getuid())+p.Processes))
 	}
 	return out
 }
 
-// tasksOf counts the visible threads of a user, as RLIMIT_NPROC does.
+// tasksOf counts the visible threads of a user, as RLIMIT_NPROC does. It counts this process as one,
+// because exec ends all its threads but one.
 func tasksOf(uid int) (n int) {
+	self := strconv.Itoa(os.Getpid())
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0
@@ -136,6 +138,9 @@ func tasksOf(uid int) (n int) {
 			continue // it has ended
 		}
 		if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) == uid {
+			if p.Name() == self {
+				tasks = tasks[:1]
+			}
 			n += len(tasks)
 		}
 	}

@@ -135,7 +135,8 @@ func TestContextOfCallers(t *testing.T) {
 			t.Errorf("%s: got the trace %s, want theirs: %v", name, s.Trace, tt.theirs)
 		}
 		answer, _ := io.ReadAll(w.Result().Body)
-		if text := fmt.Sprint(w.Header(), string(answer), r.Spans(), r.log.String()); strings.Contains(text, long[:16]) {
+		text := fmt.Sprint(w.Header(), string(answer), r.Spans(), r.log.String())
+		if strings.Contains(text, long[:16]) {
 			t.Errorf("%s: got %s", name, text)
 		}
 	}
