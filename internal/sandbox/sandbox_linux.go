@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strconv"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
