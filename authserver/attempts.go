@@ -9,14 +9,12 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
 // taken returns the outcome of a request as a step of an attempt.
-func (s *Server) taken(
-	r *http.Request, note *requestNote, known *audit.Request, m measured,
-) attempt.Taken {
+func (s *Server) taken(r *http.Request, rec *request.Record, m measured) attempt.Taken {
 	kind := s.paths.kind(r)
 	if kind == "" && m.Code == http.StatusNotFound && s.strayed(r) {
 		kind = attempt.Discovery
@@ -26,16 +24,16 @@ func (s *Server) taken(
 	}
 	if kind == attempt.Discovery {
 		if want := s.meant(r.URL.Path); want != "" {
-			attempt.Expect(r.Context(), "path", r.URL.Path, []string{want})
+			rec.Expect("path", r.URL.Path, []string{want})
 		}
 	}
 	t := attempt.Taken{Kind: kind, Path: r.URL.Path}
 	t.Answer.Status, t.Answer.Took = m.Code, float64(m.Duration.Round(10*time.Microsecond))/float64(time.Millisecond)
-	if note.err != nil {
-		t.Answer.Error, t.Answer.Description = string(note.err.Code), note.err.Description
-		t.Answer.Reason, t.Answer.Cause = refusal.Detail(note.err), refusal.Cause(note.err)
+	if e := rec.Refusal(); e != nil {
+		t.Answer.Error, t.Answer.Description = string(e.Code), e.Description
+		t.Answer.Reason, t.Answer.Cause = refusal.Detail(e), refusal.Cause(e)
 	}
-	attrs := known.Attrs()
+	attrs := rec.Attrs()
 	if by := attrOf(attrs, "revoked_by"); by != "" && t.Answer.Cause == attempt.CauseRevoked {
 		t.Answer.Reason = "revoked: " + by
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // authorizePages serves authorization requests, and the forms of their pages.
@@ -24,7 +24,7 @@ type authorizePages struct {
 func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	query, ok := p.forms.query(w, r)
 	if ok {
-		attempt.Sent(r.Context(), query, r.URL.RawQuery)
+		request.Of(r.Context()).Sent(query, r.URL.RawQuery)
 		query, ok = p.pushed(w, r, query)
 	}
 	if !ok {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -20,7 +20,7 @@ var responseParams = []string{"state", "code", "iss", "error", "error_descriptio
 // callback serves /callback/{provider}, the redirect URI for providers.
 func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	provider, ok := p.flow.Options.Provider(r.PathValue("provider"))
-	audit.Note(r.Context(), slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
+	request.Of(r.Context()).Note(slog.String("connector", form.Cut(r.PathValue("provider"), 100)))
 	switch {
 	case !ok:
 		p.forms.errors.show(w, r, http.StatusNotFound,

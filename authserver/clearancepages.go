@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -131,7 +131,7 @@ func (p *clearancePages) ask(
 		Until:          q.ExpiresAt,
 	}
 	if f.Other {
-		attempt.Showing(r.Context(), "page that says for whom a call waits")
+		request.Of(r.Context()).Showing("page that says for whom a call waits")
 		p.steps.web.For(r).ClearanceElsewhere(w, pages.ClearanceElsewhere{
 			CallToClear: call,
 			Approvers:   q.Approvers,
@@ -141,7 +141,7 @@ func (p *clearancePages) ask(
 		})
 		return
 	}
-	attempt.Showing(r.Context(), "page that asks for a clearance")
+	request.Of(r.Context()).Showing("page that asks for a clearance")
 	p.steps.web.For(r).Clearance(w, pages.Clearance{
 		CallToClear: call,
 		Arguments:   argumentRows(q.Arguments),

@@ -8,8 +8,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -35,7 +35,7 @@ func (s *steps) confirmAccount(w http.ResponseWriter, r *http.Request, step flow
 	if step.Form.Provider == "" {
 		out.AnotherURL = s.views.paths.request(a.Query.Choosing())
 	}
-	attempt.Showing(r.Context(), "account page")
+	request.Of(r.Context()).Showing("account page")
 	s.web.For(r).Confirm(w, out)
 }
 

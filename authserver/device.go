@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -78,8 +78,8 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 		s.writeError(w, r, err)
 		return
 	}
-	attempt.Issued(r.Context(), begun.DeviceCode)
-	attempt.ForDevice(r.Context(), device.Read(begun.UserCode))
+	request.Of(r.Context()).Issued(begun.DeviceCode)
+	request.Of(r.Context()).ForDevice(device.Read(begun.UserCode))
 	wire.WriteJSON(w, http.StatusOK, deviceBody{
 		DeviceCode:              begun.DeviceCode,
 		UserCode:                begun.UserCode,
@@ -144,7 +144,7 @@ func (p *devicePages) decide(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	attempt.ForDevice(r.Context(), device.Read(form.Code))
+	request.Of(r.Context()).ForDevice(device.Read(form.Code))
 	p.steps.write(w, r, p.devices.Decide(r.Context(), form, decisionOf(posted), p.forms.token(r)))
 }
 
@@ -171,14 +171,14 @@ func (s *steps) enterDeviceCode(w http.ResponseWriter, r *http.Request, step flo
 		status = http.StatusTooManyRequests
 		wire.SetRetryAfter(w.Header(), device.Window)
 		v.Problem = pages.Say("device.throttled")
-		noteError(r, oauth.NewError(oauth.SlowDown, "too many wrong codes of devices"))
+		request.Of(r.Context()).Refuse(oauth.NewError(oauth.SlowDown, "too many wrong codes of devices"))
 	case step.Err != nil:
 		status = http.StatusBadRequest
 		v.Problem = pages.Say("device.wrong")
 		if device.IsSignIn(step.Code) {
 			v.Problem = pages.Say("remote.wrong")
 		}
-		noteError(r, oauth.NewError(oauth.InvalidRequest, "no device waits under the code"))
+		request.Of(r.Context()).Refuse(oauth.NewError(oauth.InvalidRequest, "no device waits under the code"))
 	}
 	s.web.For(r).DeviceCode(w, status, v)
 }
@@ -193,8 +193,8 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	attempt.ForDevice(r.Context(), device.Read(step.Form.Code))
-	attempt.Showing(r.Context(), "consent page for a device")
+	request.Of(r.Context()).ForDevice(device.Read(step.Form.Code))
+	request.Of(r.Context()).Showing("consent page for a device")
 	paths, d := s.views.paths, step.Device
 	s.web.For(r).Device(w, pages.Device{
 		Action: paths.device, Step: sealed, Request: s.views.request(step.Request, step.Question, step.NothingChosen),

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -21,9 +22,13 @@ type errorPages struct {
 // show shows the error page. It shows only the text of a protocol error.
 func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, err error) {
 	e := oauth.AsError(err)
-	noteError(r, e)
+	request.Of(r.Context()).Refuse(e)
 	setRetryAfter(w, e, status)
-	v := pages.Error{Message: pages.Told(e.Description), Code: string(e.Code), RequestID: requestID(r)}
+	v := pages.Error{
+		Message:   pages.Told(e.Description),
+		Code:      string(e.Code),
+		RequestID: request.Of(r.Context()).Reference(),
+	}
 	advise(&v, e, status)
 	if errors.As(err, new(clients.Unfetched)) {
 		v.Title = pages.Say("error.unread_title")
@@ -41,8 +46,8 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	case wantsJSON(r):
 		writeDirect(w, r, status, e)
 	case e.Code == oauth.InvalidClient && f.Client.ID != "":
-		noteError(r, e)
-		p.web.For(r).Error(w, status, strangerError(f, e, requestID(r)))
+		request.Of(r.Context()).Refuse(e)
+		p.web.For(r).Error(w, status, strangerError(f, e, request.Of(r.Context()).Reference()))
 	default:
 		p.show(w, r, status, e)
 	}
@@ -69,68 +74,70 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) pages.Error {
 
 // stale answers a form that was made for another browser, or has expired.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
-	noteError(r, because(attempt.CauseForm, "stale or foreign form"))
+	request.Of(r.Context()).Refuse(because(attempt.CauseForm, "stale or foreign form"))
 	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
 		Title:   pages.Say("error.stale_title"),
 		Message: pages.Say("error.stale_message"),
 		Advice:  pages.Say("error.begin_again"), Home: true,
-		RequestID: requestID(r),
+		RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
 // answered answers a form that was sent before: from an old window, or after going back from the
 // client.
 func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
-	noteError(r, oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
+	request.Of(r.Context()).Refuse(oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
 	p.web.For(r).Error(w, http.StatusConflict, pages.Error{
 		Title:     pages.Say("error.answered_title"),
 		Message:   pages.Say("error.answered_message"),
 		Advice:    pages.Say("error.answered_advice"),
-		RequestID: requestID(r),
+		RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
 // lost answers a browser that returns from a provider without a sign-in that began here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
-	noteError(r, because(attempt.CauseForm, "unknown, used or foreign state"))
+	request.Of(r.Context()).Refuse(because(attempt.CauseForm, "unknown, used or foreign state"))
 	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
 		Title:   pages.Say("error.lost_title"),
 		Message: pages.Say("error.lost_message"),
 		Advice:  pages.Say("error.lost_advice"),
-		Home:    true, RequestID: requestID(r),
+		Home:    true, RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
 // unasked answers a browser that comes from a provider without a state: an administrator approved
 // this server there, or a user chose it in the provider's list of applications.
 func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider string) {
-	noteError(r, oauth.NewError(oauth.InvalidRequest,
+	request.Of(r.Context()).Refuse(oauth.NewError(oauth.InvalidRequest,
 		"the provider sent the browser here without a state: no sign-in had begun"))
 	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
 		Title:   pages.Say("error.unasked_title"),
 		Message: pages.Say("error.unasked_message", "provider", provider),
 		Advice:  pages.Say("error.unasked_advice"),
-		Home:    true, RequestID: requestID(r),
+		Home:    true, RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
 // badLink answers an invalid link.
 func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
-	noteError(r, e)
+	request.Of(r.Context()).Refuse(e)
 	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
-		Title: pages.Say("error.bad_link"), Message: pages.Told(e.Description), RequestID: requestID(r),
+		Title:     pages.Say("error.bad_link"),
+		Message:   pages.Told(e.Description),
+		RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
 // notYours answers a user who opened another user's link (RS-200).
 func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
-	noteError(r, oauth.NewError(oauth.AccessDenied, "the link is another person's"))
+	request.Of(r.Context()).Refuse(oauth.NewError(oauth.AccessDenied, "the link is another person's"))
 	p.web.For(r).Error(w, http.StatusForbidden, pages.Error{
 		Title:   pages.Say("error.not_yours_title"),
 		Message: pages.Say("error.not_yours_message"),
 		Advice:  pages.Say("error.not_yours_advice"),
-		Home:    true, RequestID: requestID(r),
+		Home:    true, RequestID: request.Of(r.Context()).Reference(),
 	})
 }
 
@@ -151,8 +158,8 @@ func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, statu
 		writeDirect(w, r, status, e)
 		return
 	}
-	noteError(r, e)
-	v.RequestID = requestID(r)
+	request.Of(r.Context()).Refuse(e)
+	v.RequestID = request.Of(r.Context()).Reference()
 	p.web.For(r).Error(w, status, v)
 }
 

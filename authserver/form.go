@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -40,7 +40,7 @@ func readForm(r *http.Request) (form.Params, error) {
 	if err != nil {
 		return form.Params{}, err
 	}
-	attempt.Sent(r.Context(), values, body)
+	request.Of(r.Context()).Sent(values, body)
 	p := form.New(values)
 	return p, p.CheckRepeated()
 }

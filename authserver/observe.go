@@ -14,37 +14,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// requestNote contains the data for a request's log line that are not in its audit.Request.
-type requestNote struct {
-	id  string
-	err *oauth.Error
-}
-
-type requestNoteKey struct{}
-
 // bodyTimeout limits the reading of a request; the largest has 64 KiB.
 const bodyTimeout = 30 * time.Second
-
-// noteError records the protocol error of a response.
-func noteError(r *http.Request, e *oauth.Error) {
-	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
-		n.err = e
-	}
-}
-
-// requestID returns the id of a request in the log and on error pages.
-func requestID(r *http.Request) string {
-	if n, ok := r.Context().Value(requestNoteKey{}).(*requestNote); ok {
-		return n.id
-	}
-	return ""
-}
 
 // observe writes one log event after each request: the client, the request, the outcome and the
 // reason. It never logs the query and the body, because they contain codes, states and secrets;
@@ -56,12 +34,11 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		// writer supports deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 		from := s.cfg.TrustedProxies.ClientAddr(r)
-		ctx, draft := s.cfg.Attempts.Begin(r, from)
-		note := &requestNote{id: draft.Reference()}
-		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(from.String()))
-		r = r.WithContext(audit.Within(context.WithValue(ctx, requestNoteKey{}, note), known))
-		w.Header().Set("X-Request-Id", note.id)
-		span.Note(r.Context(), span.Reference.String(note.id))
+		rec := request.New(attempt.NewReference(), s.cfg.Now(), from)
+		rec.Note(audit.Remote(from.String()))
+		r = r.WithContext(rec.Within(r.Context()))
+		w.Header().Set("X-Request-Id", rec.Reference())
+		span.Note(r.Context(), span.Reference.String(rec.Reference()))
 		if strings.HasPrefix(s.cfg.Issuer, "https://") {
 			w.Header().Set("Strict-Transport-Security", wire.StrictTransportSecurity)
 		}
@@ -69,16 +46,16 @@ func (s *Server) observe(h http.Handler) http.Handler {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}
 		m := measure(s.recovered(h), w, r)
-		if hungUp(r, m.Code) {
-			m.Code, note.err = wire.StatusHungUp, nil
-			s.cfg.Attempts.End(draft, attempt.Taken{}) // no response was sent
+		if hungUp(r, m.Code) { // no response was sent
+			m.Code = wire.StatusHungUp
+			rec.Refuse(nil)
 		} else {
-			s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
+			s.cfg.Attempts.End(r, rec, s.taken(r, rec, m))
 		}
-		if note.err != nil {
-			span.Note(r.Context(), span.Refusal.String(string(note.err.Code)))
+		if e := rec.Refusal(); e != nil {
+			span.Note(r.Context(), span.Refusal.String(string(e.Code)))
 		}
-		s.logRequest(r, note, known, m)
+		s.logRequest(r, rec, m)
 		s.answered(r, m.Code, m.Duration)
 	})
 }
@@ -104,12 +81,12 @@ func hungUp(r *http.Request, status int) bool {
 const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: all people behind it count as one " +
 	"network, which slows down all their sign-ins when one of them guesses passwords. If it is your proxy, add it to trusted_proxies"
 
-func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m measured) {
-	level := slog.LevelInfo
+func (s *Server) logRequest(r *http.Request, rec *request.Record, m measured) {
+	level, refused := slog.LevelInfo, rec.Refusal()
 	if m.Code < http.StatusBadRequest {
 		level = s.cfg.Audit.RoutineLevel()
 	}
-	if note.err != nil && m.Code >= 500 && !errors.Is(note.err, storage.ErrPaused) { // paused by a user, not a failure
+	if refused != nil && m.Code >= 500 && !errors.Is(refused, storage.ErrPaused) { // paused by a user, not a failure
 		level = slog.LevelError
 	}
 	if !s.log.Enabled(r.Context(), level) {
@@ -122,14 +99,14 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 	if m.Code >= 400 && !s.paths.isIssuerHost(r.Host) {
 		attrs = append(attrs, slog.String("host", form.Cut(r.Host, maxHost)))
 	}
-	attrs = append(attrs, known.Attrs()...)
+	attrs = append(attrs, rec.Attrs()...)
 	if id := span.TraceID(r.Context()); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
 	}
-	if note.err != nil {
-		attrs = append(attrs, refusal.Attr(note.err))
+	if refused != nil {
+		attrs = append(attrs, refusal.Attr(refused))
 		if m.Code >= 500 {
-			attrs = append(attrs, slog.String("cause", note.err.Error()))
+			attrs = append(attrs, slog.String("cause", refused.Error()))
 		}
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
@@ -145,7 +122,7 @@ func (s *Server) recovered(h http.Handler) http.Handler {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.log.ErrorContext(r.Context(), "panic", "request_id", requestID(r), "panic", v, "stack",
+			s.log.ErrorContext(r.Context(), "panic", request.Of(r.Context()).ReferenceAttr(), "panic", v, "stack",
 				string(debug.Stack()))
 			s.writeError(w, r, oauth.AsError(nil))
 		}()

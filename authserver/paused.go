@@ -7,9 +7,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // pausedPages serves the page about a paused application that requests access (EN-02).
@@ -29,7 +29,7 @@ func (s *steps) askPaused(w http.ResponseWriter, r *http.Request, step flow.AskP
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	attempt.Showing(r.Context(), "page of a paused application")
+	request.Of(r.Context()).Showing("page of a paused application")
 	s.web.For(r).Paused(w, pages.Paused{
 		Action: s.views.paths.paused, Step: sealed,
 		Request:  s.views.request(step.Request, policy.Question{}, false),

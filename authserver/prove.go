@@ -6,8 +6,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -87,7 +87,7 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 
 func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Prove, after refusedProof) {
 	headedFor(r, step.Form.To)
-	attempt.Showing(r.Context(), "page that asks who it is")
+	request.Of(r.Context()).Showing("page that asks who it is")
 	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
 	paths := p.steps.views.paths
 	v := pages.Prove{

@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -28,7 +28,7 @@ func (s *steps) writeProvider(w http.ResponseWriter, r *http.Request, step flow.
 	case flow.ToProvider:
 		s.toProvider(w, r, step)
 	case flow.ProviderFailed:
-		noteError(r, oauth.AsError(step.Err))
+		request.Of(r.Context()).Refuse(oauth.AsError(step.Err))
 		s.web.For(r).Failed(w, failedStatus(w, step.Err), s.views.failed(r, step, step.Err))
 	case flow.ProviderFailedClient:
 		s.providerFailed(w, r, step)
@@ -95,7 +95,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	if ways.Several(s.passwords.offered(r.Context())) {
 		v.OtherURL = s.views.paths.atProvider(d.query, form.AnyProvider)
 	}
-	attempt.Showing(r.Context(), "consent page before the provider")
+	request.Of(r.Context()).Showing("consent page before the provider")
 	s.web.For(r).ProviderConsent(w, http.StatusOK, v)
 }
 
@@ -114,7 +114,7 @@ func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToP
 // from a browser; otherwise it first shows a page about the error.
 func (s *steps) providerFailed(w http.ResponseWriter, r *http.Request, step flow.ProviderFailedClient) {
 	e := oauth.AsError(step.Err)
-	noteError(r, e)
+	request.Of(r.Context()).Refuse(e)
 	s.audit.Record(r.Context(), audit.AuthorizeRefused, slog.String("connector", step.Provider.ID),
 		refusal.Attr(step.Err))
 	if step.Declined && e.Code == oauth.AccessDenied || !isDocument(r) {

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -87,7 +87,7 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.En
 		return
 	}
 	query := "?to=" + url.QueryEscape(sealed)
-	attempt.Showing(r.Context(), "page that asks for a second factor")
+	request.Of(r.Context()).Showing("page that asks for a second factor")
 	v := pages.EnrolFirst{Demanded: step.To.ACR != ""}
 	if step.App {
 		v.AppURL = s.views.paths.prefix + pageApp + query
@@ -137,7 +137,7 @@ func unknownPasskey(err error) string {
 // second shows the page for the missing factor of a sign-in.
 func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after refusedProof) {
 	headedFor(r, step.Form.To)
-	attempt.Showing(r.Context(), "second factor page")
+	request.Of(r.Context()).Showing("second factor page")
 	sealed, err := s.forms.seal(w, r, purposeSecond, step.Form)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

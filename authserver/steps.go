@@ -12,10 +12,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -96,9 +96,9 @@ func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.St
 func headedFor(r *http.Request, to entry.Destination) {
 	switch {
 	case to.Query != "":
-		attempt.Asked(r.Context(), to.Query.Values())
+		request.Of(r.Context()).Asked(to.Query.Values())
 	case !device.IsSignIn(to.Device):
-		attempt.ForDevice(r.Context(), device.Read(to.Device))
+		request.Of(r.Context()).ForDevice(device.Read(to.Device))
 	}
 }
 
@@ -120,7 +120,7 @@ func headed(step entry.Step) entry.Destination {
 }
 
 func (s *steps) note(r *http.Request, err error) {
-	noteError(r, oauth.AsError(err))
+	request.Of(r.Context()).Refuse(oauth.AsError(err))
 	s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
 }
 
@@ -148,7 +148,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 		return
 	}
 	v := s.views.login(step)
-	attempt.Showing(r.Context(), "sign-in page")
+	request.Of(r.Context()).Showing("sign-in page")
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
 	if !s.views.noOtherDevice {
@@ -198,7 +198,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
-	attempt.Showing(r.Context(), "consent page")
+	request.Of(r.Context()).Showing("consent page")
 	s.web.For(r).Consent(w, http.StatusOK, pages.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
 		Username: v.User.Name, AnotherURL: s.views.paths.request(a.Query.Choosing()),
@@ -217,7 +217,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 		Message: pages.Told(e.Description), Code: string(e.Code),
 		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: isCustomScheme(target),
-		RequestID:            requestID(r),
+		RequestID:            request.Of(r.Context()).Reference(),
 		Advice:               adviseStopped(e),
 	})
 }
@@ -227,7 +227,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 //
 // For a private-use scheme, a browser gets a page with a button. Other programs get the redirect.
 func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Identified, response url.Values) {
-	attempt.Sending(r.Context(), to.RedirectURI, response)
+	request.Of(r.Context()).Sending(to.RedirectURI, response)
 	target := to.ResponseURL(s.views.issuer, response)
 	if host := redirectHost(to.RedirectURI); strings.HasSuffix(host, ":") && isDocument(r) {
 		s.web.For(r).Handoff(w, pages.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
@@ -238,7 +238,7 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 
 // showAnswer shows the address of the redirect, which the user carries to another computer (PE-14).
 func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
-	attempt.Sending(r.Context(), step.To.RedirectURI, step.Response)
+	request.Of(r.Context()).Sending(step.To.RedirectURI, step.Response)
 	target := step.To.ResponseURL(s.views.issuer, step.Response)
 	v := pages.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
 	v.QR, _ = picture(target, pages.Say("answer.qr_label")) // no picture if the address is too long

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -30,7 +31,7 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, oauth.NewError(oauth.InvalidRequest, "The parameter 'grant_type' is missing."))
 		return
 	}
-	audit.Note(r.Context(), slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
+	request.Of(r.Context()).Note(slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
 	if nonce := s.grants.proofs.Nonce(); nonce != "" { // for the next proof, also after a success
 		w.Header().Set(dpop.NonceHeader, nonce)
 	}
@@ -175,7 +176,7 @@ func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, grantTy
 		writeDirect(w, r, http.StatusBadRequest, e) // RFC 6749 §5.2, RFC 8628 §3.5
 		return
 	case errors.As(err, &stale):
-		noteError(r, e)
+		request.Of(r.Context()).Refuse(e)
 		wire.WriteJSON(w, http.StatusBadRequest, staleBody{
 			Error:  wire.Error{Code: e.Code, Description: oauth.SafeDescription(e.Description)},
 			MaxAge: int64(stale.MaxAge / time.Second),
@@ -185,7 +186,7 @@ func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, grantTy
 		s.writeError(w, r, err)
 		return
 	}
-	noteError(r, e)
+	request.Of(r.Context()).Refuse(e)
 	wire.WriteJSON(w, e.Status(), interactionBody{
 		Error: wire.Error{Code: e.Code, Description: oauth.SafeDescription(e.Description)},
 		URI:   needed.URL,

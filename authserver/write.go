@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -21,7 +22,7 @@ func (s *Server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 
 // writeDirect writes a protocol error as JSON, and notes it for the log.
 func writeDirect(w http.ResponseWriter, r *http.Request, status int, e *oauth.Error) {
-	noteError(r, e)
+	request.Of(r.Context()).Refuse(e)
 	setRetryAfter(w, e, status)
 	wire.WriteError(w, status, e)
 }

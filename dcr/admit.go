@@ -71,7 +71,7 @@ type Metadata struct {
 // admit returns the client to register: the intersection of the request and the supported values,
 // or an error. Surplus values are dropped rather than refused, because one refused value locks a
 // client out permanently.
-func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error) {
+func (r *Registry) admit(ctx context.Context, m clientMetadata) (storage.Client, error) {
 	method, err := admitMethod(m.AuthMethod)
 	if err != nil {
 		return storage.Client{}, err
@@ -104,7 +104,7 @@ func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error)
 var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2, AS-143
 
 // admitKeys sets the public keys of a private_key_jwt client, or their URL.
-func admitKeys(c *storage.Client, m request, fetch *safehttp.Client) error {
+func admitKeys(c *storage.Client, m clientMetadata, fetch *safehttp.Client) error {
 	switch {
 	case m.JWKS != nil && m.JWKSURI != "":
 		return errTwoKeySets
@@ -157,7 +157,7 @@ func admitMethod(asked string) (string, error) {
 
 // admitGrants drops grant types that self-registered clients cannot have. The rest must be usable
 // with the only response type, "code" (RFC 7591 §2.1).
-func (r *Registry) admitGrants(m request, method string) ([]string, error) {
+func (r *Registry) admitGrants(m clientMetadata, method string) ([]string, error) {
 	offered := selfServiceGrants
 	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
 		offered = machineGrants
@@ -216,7 +216,7 @@ func refusedRedirect(entry int, uri string, err error) error {
 
 // display returns the metadata that is shown to users. It omits a malformed link or an invalid
 // value instead of refusing it, because no decision depends on them.
-func (m request) display() Metadata {
+func (m clientMetadata) display() Metadata {
 	d := Metadata{
 		ClientURI: webURL(m.ClientURI), LogoURI: webURL(m.LogoURI),
 		TermsURI: webURL(m.TermsURI), PolicyURI: webURL(m.PolicyURI),

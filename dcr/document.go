@@ -347,7 +347,7 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 }
 
 // admit builds a client from a document. As in a registration, unsupported values are dropped.
-func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
+func (d *documents) admit(id string, m clientMetadata, methods []string) (storage.Client, error) {
 	c := storage.Client{
 		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs),
 		GrantTypes: slices.Clone(defaultGrants),

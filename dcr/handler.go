@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/cors"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -126,7 +126,7 @@ func readBody(req *http.Request) ([]byte, error) {
 // targets.
 func (r *Registry) registered(ctx context.Context, from origin, reg registration) {
 	c := reg.client
-	attempt.Registered(ctx, c.ID, c.Name)
+	request.Of(ctx).Registered(c.ID, c.Name)
 	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
 		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
 		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
@@ -135,16 +135,17 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
 }
 
-// refused records a refused registration, and logs the cause of a server error.
+// refused records a refused registration. The server's line of the request has the cause of a server
+// error; a handler that is used alone logs it here.
 func (r *Registry) refused(ctx context.Context, from origin, err error) {
 	e := oauth.AsError(err)
-	attempt.Refused(ctx, e)
+	record := request.Of(ctx)
+	if record.Refuse(e); record == nil && e.Status() >= http.StatusInternalServerError {
+		r.cfg.Logger.ErrorContext(ctx, "client registration failed", "error", err)
+	}
 	r.cfg.Audit.Record(ctx, audit.ClientRefused,
 		slog.String("error", string(e.Code)), slog.String("reason", e.Description),
 		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
-	if e.Status() >= http.StatusInternalServerError {
-		r.cfg.Logger.ErrorContext(ctx, "client registration failed", "error", err)
-	}
 }
 
 // redirectTargets shortens redirect URIs to scheme and host, because paths may contain IDs.

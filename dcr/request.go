@@ -10,9 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// request is the client metadata of a registration, in the order of RFC 7591 §2. An absent, null or
+// clientMetadata is the client metadata of a registration, in the order of RFC 7591 §2. An absent, null or
 // empty member has the zero value.
-type request struct {
+type clientMetadata struct {
 	RedirectURIs    []string // redirect_uris
 	AuthMethod      string   // token_endpoint_auth_method
 	GrantTypes      []string // grant_types
@@ -46,13 +46,13 @@ const (
 // parseRequest parses a registration request. Unknown members are ignored (RFC 7591 §2, AS-139). A
 // member with the wrong type or a duplicate member is an error, because two parsers could then
 // understand two different clients.
-func parseRequest(body []byte) (request, error) {
+func parseRequest(body []byte) (clientMetadata, error) {
 	members, err := parseObject(body)
 	if err != nil {
-		return request{}, err
+		return clientMetadata{}, err
 	}
 	r := reader{members: members}
-	m := request{
+	m := clientMetadata{
 		RedirectURIs:    r.list("redirect_uris", maxListItems, oauth.MaxRedirectURILength),
 		AuthMethod:      r.text("token_endpoint_auth_method", maxTextLength),
 		GrantTypes:      r.list("grant_types", maxListItems, maxTextLength),
@@ -73,7 +73,7 @@ func parseRequest(body []byte) (request, error) {
 		DPoPBound:       r.truth("dpop_bound_access_tokens"),
 	}
 	if r.err != nil {
-		return request{}, r.err
+		return clientMetadata{}, r.err
 	}
 	return m, nil
 }

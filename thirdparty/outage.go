@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -53,9 +54,9 @@ func (d *Delegation) complain(ctx context.Context, c *connector, cause error) {
 	switch {
 	case errors.Is(cause, provider.ErrUnreachable):
 		d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "provider cannot be reached", slog.String("connector", c.ID),
-			audit.Reference(ctx), slog.Any("cause", cause))
+			request.Of(ctx).ReferenceAttr(), slog.Any("cause", cause))
 	case errors.Is(cause, provider.ErrMisconfigured), errors.Is(cause, provider.ErrGarbage):
 		d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "provider gives no good answer", slog.String("connector", c.ID),
-			audit.Reference(ctx), slog.Any("cause", cause))
+			request.Of(ctx).ReferenceAttr(), slog.Any("cause", cause))
 	}
 }

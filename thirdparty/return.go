@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -278,7 +279,7 @@ func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),
-		audit.Reference(ctx), slog.Any("cause", e.Unwrap()))
+		request.Of(ctx).ReferenceAttr(), slog.Any("cause", e.Unwrap()))
 }
 
 // abandon revokes tokens after a failed sign-in, unless the sign-in was stored: a lost reply looks

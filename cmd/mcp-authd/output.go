@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/installation"
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // storeCommand completes a command on an installation. It adds the flags that select the
@@ -69,7 +70,7 @@ func commandOn(
 
 // byOperator records a command's actions as the operator's, in the log of the server.
 func (a *app) byOperator(c *cobra.Command) {
-	c.SetContext(audit.Within(c.Context(), audit.NewRequest(slog.String("by", "operator"))))
+	c.SetContext(request.Without(slog.String("by", "operator")).Within(c.Context()))
 	if a.Store != nil {
 		a.Audit = audit.Deferred(a.Store, a.Log)
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -56,7 +57,7 @@ func (s *Service) carryOut(
 	if p, err = s.decide(ctx, p.ID, storage.ProposalAccepted, partyOf(a)); err != nil {
 		return p, err
 	}
-	audit.Note(ctx, slog.String("proposal", p.ID), slog.String("proposed_by", p.By.Name),
+	request.Of(ctx).Note(slog.String("proposal", p.ID), slog.String("proposed_by", p.By.Name),
 		slog.String("proposed_client", p.By.ClientID))
 	outcome, ctx := "done", context.WithValue(ctx, proposedKey{}, p.By)
 	if err = v.run(ctx, s, in.Interface(), out.Interface()); err != nil {

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -105,7 +105,7 @@ func (c acting) call(ctx context.Context, v Verb, in, out any) error {
 		return err
 	}
 	ctx = context.WithValue(ctx, actorKey{}, c.actor)
-	ctx = audit.Within(ctx, audit.NewRequest(c.noted(spec)...))
+	ctx = request.Without(c.noted(spec)...).Within(ctx)
 	if !spec.Changes() {
 		return v.run(storage.Aside(ctx), c.service, in, out)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
@@ -27,8 +28,8 @@ func TestAttemptsAreNamed(t *testing.T) {
 	r := attempt.NewRecorder(attempt.Config{
 		Store: store, Key: make([]byte, 32), Now: s.Now, Log: slog.New(slog.DiscardHandler),
 	})
-	_, d := r.Begin(httptest.NewRequest("POST", "/token", nil), netip.MustParseAddr("192.0.2.1"))
-	r.End(d, attempt.Taken{
+	sent := request.New(attempt.NewReference(), at, netip.MustParseAddr("192.0.2.1"))
+	r.End(httptest.NewRequest("POST", "/token", nil), sent, attempt.Taken{
 		Kind: attempt.Refresh, Path: "/token", Keys: attempt.Keys{Person: u.ID, Client: "gone"},
 		Answer: attempt.Answer{Status: 400, Error: "invalid_grant", Cause: attempt.CauseRevoked},
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -138,8 +139,8 @@ func TestListsByApplication(t *testing.T) {
 		Store: s.Store, Key: make([]byte, 32), Now: s.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	for i, id := range ids {
-		_, d := recorder.Begin(httptest.NewRequest("POST", "/token", nil), netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
-		recorder.End(d, attempt.Taken{
+		sent := request.New(attempt.NewReference(), s.Now(), netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}))
+		recorder.End(httptest.NewRequest("POST", "/token", nil), sent, attempt.Taken{
 			Kind: attempt.Refresh, Path: "/token", Keys: attempt.Keys{Client: id},
 			Answer: attempt.Answer{Status: 400, Error: "invalid_grant", Cause: attempt.CauseRevoked},
 		})

@@ -240,6 +240,12 @@ var rules = []struct {
 		source("dcr/d_test.go", "package dcr\nimport \"github.com/go-jose/go-jose/v4\"\nvar a jose.JSONWebKeySet"),
 		source("internal/keys/a.go", "package keys\nimport \"github.com/go-jose/go-jose/v4\"\nvar a jose.JSONWebKeySet"),
 	}}, 4},
+	{"what is known about a request is in one record", oneRecord, module{files: []file{
+		source("authserver/a.go", "package authserver\nimport \"context\"\nvar a = context.WithValue(nil, 1, 2)"),
+		source("authserver/a_test.go", "package authserver\nimport \"context\"\nvar a = context.WithValue(nil, 1, 2)"),
+		source("internal/request/record.go", "package request\nimport \"context\"\nvar a = context.WithValue(nil, 1, 2)"),
+		source("internal/gateway/a.go", "package gateway\nimport \"context\"\nvar a = context.WithValue(nil, 1, 2)"),
+	}}, 1},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"),
 		source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),

@@ -33,7 +33,7 @@ func TestErrorsReference(t *testing.T) {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			if call, ok := n.(*ast.CallExpr); ok && lastName(call.Fun) == "noteError" {
+			if call, ok := n.(*ast.CallExpr); ok && lastName(call.Fun) == "Refuse" {
 				return false // only for the log
 			}
 			if code, sentence := sentenceOf(n, codes); sentence != "" && !slices.Contains(sentences[code], sentence) {

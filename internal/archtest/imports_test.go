@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"migrations":                 {},
 	"internal/storage":           {"oauth"},
 	"metadata":                   {"oauth", "internal/cors"},
-	"internal/audit":             {"internal/storage", "internal/secrets"},
+	"internal/audit":             {"internal/storage", "internal/secrets", "internal/request"},
 	// verifies the audit log, and needs nothing from the server
 	"audit/verify":                {},
 	"internal/secevent":           {"internal/audit", "internal/bounded", "internal/strictjson"},
@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 
 	"internal/attempt": {
 		"oauth", "internal/storage", "internal/text", "internal/bounded", "internal/label", "internal/network",
-		"internal/reference",
+		"internal/reference", "internal/request",
 	},
 
 	"authserver": {
@@ -54,21 +54,21 @@ var mayImport = map[string][]string{
 	"authserver/internal/account": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/label", "internal/notice",
 		"internal/secrets", "authserver/internal/binding", "authserver/internal/catalogue",
-		"authserver/internal/entry", "authserver/internal/refusal",
+		"authserver/internal/entry", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/binding": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "authserver/internal/refusal",
-		"internal/access",
+		"internal/access", "internal/request",
 	},
 	"authserver/internal/catalogue": {
 		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
-		"authserver/internal/refusal", "internal/recent",
+		"authserver/internal/refusal", "internal/recent", "internal/request",
 	},
 	"authserver/internal/clients": {"oauth", "internal/storage", "internal/attempt", "authserver/internal/refusal"},
 	"authserver/internal/connect": {"oauth", "internal/delegation", "internal/secrets"},
 	"authserver/internal/decisions": {
 		"oauth", "internal/storage", "internal/attempt", "internal/audit", "internal/bounded", "internal/reference",
-		"internal/secrets", "authserver/internal/grant", "authserver/internal/refusal",
+		"internal/secrets", "authserver/internal/grant", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/clearance": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/secrets", "internal/ways",
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 		"oauth", "internal/storage", "internal/delegation", "internal/audit", "internal/allowance",
 		"internal/bounded", "internal/notice", "internal/secrets", "internal/users", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/clients", "authserver/internal/device",
-		"authserver/internal/form", "authserver/internal/refusal",
+		"authserver/internal/form", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/flow": {
 		"oauth", "internal/delegation", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
@@ -91,7 +91,7 @@ var mayImport = map[string][]string{
 		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
 		"authserver/internal/device", "authserver/internal/entry", "authserver/internal/form",
-		"authserver/internal/grant", "authserver/internal/refusal",
+		"authserver/internal/grant", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
@@ -99,7 +99,7 @@ var mayImport = map[string][]string{
 		"internal/trust", "internal/allowance", "internal/bounded", "internal/dpop", "internal/identifier",
 		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
-		"authserver/internal/form", "authserver/internal/refusal",
+		"authserver/internal/form", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/shell":   {"oauth", "internal/storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt"},
@@ -198,7 +198,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/auditlog": {
 		"internal/storage", "internal/audit", "audit/verify", "internal/keys", "internal/label", "internal/network",
-		"internal/secrets",
+		"internal/secrets", "internal/request",
 	},
 	"internal/metrics":   {"oauth", "internal/storage", "internal/audit", "mcpresource"},
 	"internal/discovery": {"oauth", "metadata", "internal/foreign", "internal/mcp"},
@@ -232,7 +232,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/users": {
 		"oauth", "internal/storage", "internal/audit", "internal/bounded", "internal/identifier", "internal/mail",
-		"internal/network", "internal/notice", "internal/secrets", "internal/span", "internal/text",
+		"internal/network", "internal/notice", "internal/secrets", "internal/span", "internal/text", "internal/request",
 	},
 	"internal/mail":     {},
 	"internal/transmit": {"internal/storage", "internal/audit", "internal/secevent", "internal/safehttp"},
@@ -243,6 +243,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/ways": {
 		"oauth", "internal/storage", "internal/audit", "internal/label", "internal/users", "internal/secrets",
+		"internal/request",
 	},
 	"internal/identifier": {},
 	"internal/label":      {},
@@ -258,6 +259,7 @@ var mayImport = map[string][]string{
 	"internal/foreign":    {},
 	"internal/jwks":       {},
 	"internal/reference":  {},
+	"internal/request":    {"oauth"},
 	"internal/stopping":   {},
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},

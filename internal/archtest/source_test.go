@@ -436,3 +436,27 @@ func receiver(d *ast.FuncDecl) string {
 	}
 	return ""
 }
+
+// carriers lists the files of the server that put a value into a context: the record of a request, and
+// values that are not about the request.
+var carriers = []string{
+	"internal/request/record.go", "internal/audit/pending.go", // events to wait for, with audit.required
+	"authserver/connections.go", // the connection of the request
+}
+
+// carried lists the packages that know a request to the authorization server.
+var carried = []string{"authserver", "dcr", "internal/audit", "internal/attempt", "internal/request"}
+
+// oneRecord checks that the server carries what it knows about a request in one record. A second one
+// would have to be kept in step with it.
+func oneRecord(m module) (bad []string) {
+	for _, f := range m.files {
+		if f.test() || slices.Contains(carriers, f.path) || !anyWithin(f.dir(), carried) {
+			continue
+		}
+		if slices.Contains(selections(f.syntax), "WithValue") {
+			bad = append(bad, f.path+" puts a value into a context: note it in the request.Record")
+		}
+	}
+	return bad
+}

@@ -22,7 +22,7 @@ func (p Parts) attempts() (*attempt.Recorder, error) {
 		Key:    ring.Key("digests of attempts", 32),
 		Probes: prober(ring, p.Now),
 		Keep:   time.Duration(p.Config.Attempts.Keep),
-		Now:    p.Now,
+		Now:    func() time.Time { return p.Store.Correct(p.Now()) }, // replicas order their steps by it
 		Log:    p.Log,
 	}), nil
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
@@ -38,16 +39,16 @@ func testRecorder(s storage.Attempts, now *time.Time, log *bytes.Buffer) *Record
 	})
 }
 
-// request records one request of a client at an address.
-func request(r *Recorder, kind Kind, from string, status int, notes func(context.Context)) string {
+// record records one request of a client at an address.
+func record(r *Recorder, kind Kind, from string, status int, note func(*request.Record)) string {
 	req := httptest.NewRequest("GET", "/x", nil)
 	req.Header.Set("User-Agent", "a-client/1")
-	ctx, d := r.Begin(req, netip.MustParseAddr(from))
-	if notes != nil {
-		notes(ctx)
+	rec := request.New(NewReference(), r.c.Now(), netip.MustParseAddr(from))
+	if note != nil {
+		note(rec)
 	}
-	r.End(d, Taken{Kind: kind, Path: "/x", Answer: Answer{Status: status}})
-	return d.Reference()
+	r.End(req, rec, Taken{Kind: kind, Path: "/x", Answer: Answer{Status: status}})
+	return rec.Reference()
 }
 
 // TestApart: two concurrent attempts of one client are not joined, in any order of their steps.
@@ -85,8 +86,8 @@ func TestFoundByNameOfClient(t *testing.T) {
 	r := testRecorder(store, &now, new(bytes.Buffer))
 	for i, name := range []string{"Claude", "Claude", "Other", "Claude"} {
 		now = now.Add(time.Minute)
-		request(r, Registration, fmt.Sprintf("192.0.2.%d", i), 201, func(ctx context.Context) {
-			Registered(ctx, fmt.Sprint("mcp_", i), name)
+		record(r, Registration, fmt.Sprintf("192.0.2.%d", i), 201, func(rec *request.Record) {
+			rec.Registered(fmt.Sprint("mcp_", i), name)
 		})
 	}
 	r.Write(context.Background())
@@ -137,16 +138,16 @@ func TestBounds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
 	for range perAgent.Burst + 10 {
-		request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) {
+		record(r, Authorize, "192.0.2.1", 400, func(rec *request.Record) {
 			values := url.Values{"client_id": {strings.Repeat("c", 9000)}, "scope": {strings.Repeat("\x1b[2J", 3000)}}
 			for i := range 500 {
 				values.Add("resource", fmt.Sprintf("https://%d.example.com/%s", i, strings.Repeat("x", 300)))
 			}
-			Sent(ctx, values, values.Encode())
-			Expect(ctx, "redirect_uri", strings.Repeat("a", 5000), []string{strings.Repeat("b", 5000)})
+			rec.Sent(values, values.Encode())
+			rec.Expect("redirect_uri", strings.Repeat("a", 5000), []string{strings.Repeat("b", 5000)})
 		})
 	}
-	reference := request(r, Authorize, "198.51.100.1", 400, nil)
+	reference := record(r, Authorize, "198.51.100.1", 400, nil)
 	r.Write(context.Background())
 	if !strings.Contains(log.String(), "lost=10") {
 		t.Errorf("OB-01: the loss is not logged: %s", log)
@@ -184,7 +185,7 @@ func TestBounds(t *testing.T) {
 func TestWhatTheStoreDoesNotTake(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
-	request(r, Authorize, "192.0.2.1", 200, nil)
+	record(r, Authorize, "192.0.2.1", 200, nil)
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -271,9 +272,9 @@ func TestOrderOfParameters(t *testing.T) {
 	const query = "state=s&client_id=app&odd=1&scope=a&redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb&response_type=code"
 	values, err := url.ParseQuery(query)
 	check(t, err)
-	request(r, Authorize, "192.0.2.1", 200, func(ctx context.Context) {
-		Sent(ctx, values, query)
-		Asked(ctx, values) // as in later handling
+	record(r, Authorize, "192.0.2.1", 200, func(rec *request.Record) {
+		rec.Sent(values, query)
+		rec.Asked(values) // as in later handling
 	})
 	r.Write(t.Context())
 	found, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(t.Context(), Query{})
@@ -302,12 +303,12 @@ func TestFlood(t *testing.T) {
 			from = fmt.Sprintf("2001:db8:%x::1", i)
 		}
 		values := url.Values{"client_id": {strings.Repeat("c", 500)}, "state": {fmt.Sprint(i)}, "scope": {"a"}}
-		request(r, Authorize, from, 400, func(ctx context.Context) { Asked(ctx, values) })
+		record(r, Authorize, from, 400, func(rec *request.Record) { rec.Asked(values) })
 		if i > maxAfter+10 {
 			continue
 		}
-		request(r, Token, from, 200, func(ctx context.Context) {
-			Sent(ctx, url.Values{"grant_type": {"refresh_token"}}, "grant_type=refresh_token")
+		record(r, Token, from, 200, func(rec *request.Record) {
+			rec.Sent(url.Values{"grant_type": {"refresh_token"}}, "grant_type=refresh_token")
 		})
 	}
 	runtime.GC()

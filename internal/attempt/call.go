@@ -78,7 +78,7 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 	case d.Error == oauth.UseDPoPNonce:
 		return // the client retries with the nonce (RFC 9449 §9)
 	}
-	s := r.called(req, textOf(from), d)
+	s := r.called(req, from, d)
 	s.At = r.c.Now()
 	r.refused(s, d, t, settled)
 }
@@ -94,7 +94,7 @@ func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled fu
 		from = *d.Sender
 	}
 	addr, _ := netip.ParseAddr(from.Address)
-	s := r.called(from.Request(d.HTTPMethod), textOf(addr), d)
+	s := r.called(from.Request(d.HTTPMethod), addr, d)
 	s.At, s.Keys.ReportedBy = d.At, cut(by, maxValue)
 	if d.Status == 0 {
 		r.letThrough(s, d, t.Keys)
@@ -137,7 +137,7 @@ func (r *Recorder) LetThrough(d oauth.Decision) {
 	if r == nil {
 		return
 	}
-	s := r.called(nil, "", d)
+	s := r.called(nil, netip.Addr{}, d)
 	s.At = r.c.Now()
 	r.letThrough(s, d, Keys{Client: d.ClientID, Person: d.Subject, Grant: d.GrantID})
 }
@@ -149,13 +149,12 @@ func (r *Recorder) letThrough(s Step, d oauth.Decision, k Keys) {
 }
 
 // called builds the common part of a call step. req is nil if the request is unknown.
-func (r *Recorder) called(req *http.Request, from string, d oauth.Decision) Step {
-	draft := Draft{digest: r.c.Key}
+func (r *Recorder) called(req *http.Request, from netip.Addr, d oauth.Decision) Step {
+	var s Step
 	if req != nil {
-		draft.begin(req, from, d.At)
-		draft.step.Request.Header = append(draft.step.Request.Header, sentBy(req, passedOn)...)
+		s = Digester(r.c.Key).arrived(d.Reference, req, from, d.At)
+		s.Request.Header = append(s.Request.Header, sentBy(req, passedOn)...)
 	}
-	s := draft.step
 	s.Kind, s.Keys.Resource = Call, cut(oauth.Redacted(d.Resource), maxValue)
 	s.Request.Method, s.Request.Path = cut(d.HTTPMethod, 10), cut(pathOf(d.Resource), maxValue)
 	if d.Method != "" {

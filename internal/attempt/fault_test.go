@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -198,8 +199,8 @@ func TestProbeAgentHidesNothing(t *testing.T) {
 	r := testRecorder(store, &now, new(bytes.Buffer))
 	probe := httptest.NewRequest("POST", "/mcp", nil)
 	probe.Header.Set("User-Agent", "mcp-authd-probe")
-	_, d := r.Begin(probe, netip.MustParseAddr("192.0.2.1"))
-	r.End(d, Taken{Kind: Token, Path: "/token", Answer: Answer{Status: 400, Error: "invalid_request"}})
+	r.End(probe, request.New(NewReference(), noon, netip.MustParseAddr("192.0.2.1")),
+		Taken{Kind: Token, Path: "/token", Answer: Answer{Status: 400, Error: "invalid_request"}})
 	r.Refused(probe, netip.MustParseAddr("198.51.100.1"), oauth.Decision{Status: 401},
 		Presented{State: TokenNone}, nil)
 	r.Write(context.Background())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -51,8 +52,8 @@ func TestOnlyOwnProbesAreNotRecorded(t *testing.T) {
 			got := httptest.NewRequest("POST", target, nil)
 			got.Header, got.RequestURI = sent.Header, "/callback/corp?a=b"
 			tt.change(got)
-			_, d := r.Begin(got, netip.MustParseAddr("192.0.2.1"))
-			r.End(d, Taken{Kind: Token, Path: "/token", Answer: Answer{Status: 400, Error: "invalid_request"}})
+			r.End(got, request.New(NewReference(), now, netip.MustParseAddr("192.0.2.1")),
+				Taken{Kind: Token, Path: "/token", Answer: Answer{Status: 400, Error: "invalid_request"}})
 			r.Refused(got, netip.MustParseAddr("198.51.100.1"), oauth.Decision{Status: 401},
 				Presented{State: TokenForeign}, nil)
 			r.Write(context.Background())

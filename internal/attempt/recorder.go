@@ -5,11 +5,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -66,77 +67,68 @@ func NewRecorder(c Config) *Recorder {
 	}
 }
 
-// Begin starts the step of a request from an address. The draft is nil if the step is not recorded.
-func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *Draft) {
-	if r == nil || r.c.Probes.Signed(req) {
-		return req.Context(), nil
-	}
-	d := &Draft{digest: r.c.Key}
-	d.begin(req, textOf(from), r.c.Now())
-	return within(req.Context(), d), d
-}
-
 // Taken describes the end of a request.
 type Taken struct {
 	Kind   Kind   // "": not part of an attempt
 	Path   string // already redacted
 	Keys   Keys   // facts about the client and user
-	Answer Answer // fields without an earlier note
+	Answer Answer
 }
 
-// End records the step of a draft.
-func (r *Recorder) End(d *Draft, t Taken) {
-	if r == nil || d == nil || t.Kind == "" {
+// End records the step of a request that has ended. It reads the record only if the step is worth
+// storing.
+func (r *Recorder) End(req *http.Request, rec *request.Record, t Taken) {
+	if r == nil || t.Kind == "" || r.c.Probes.Signed(req) {
 		return
 	}
-	d.mu.Lock()
-	s := d.step
-	d.mu.Unlock()
-	if s.Kind == "" {
-		s.Kind = t.Kind
+	seen := rec.Seen()
+	grant := seen.Params.Get("grant_type")
+	if t.Kind == Token && grant == oauth.GrantRefresh {
+		t.Kind = Refresh
 	}
-	if s.Kind == Token && s.param("grant_type") == oauth.GrantRefresh {
-		s.Kind = Refresh
+	routine := t.routine(grant, t.Keys.Grant != "" || strings.Join(thread(seen), "") != "")
+	if routine && t.Kind != Refresh {
+		return
 	}
-	s.Request.Path = cut(t.Path, maxValue)
-	s.add(t)
-	switch {
-	case !s.routine():
-		r.take(s)
-	case s.Kind == Refresh:
+	d := Digester(r.c.Key)
+	at, from := rec.Arrival()
+	s := d.arrived(rec.Reference(), req, from, at)
+	d.see(&s, seen)
+	s.end(t)
+	if routine {
 		r.mayFollow(s)
+		return
 	}
+	r.take(s)
 }
 
-// add merges the end of the request into the noted step.
-func (s *Step) add(t Taken) {
-	k, a := &s.Keys, &s.Answer
+// end adds the end of the request.
+func (s *Step) end(t Taken) {
+	k := &s.Keys
 	k.Client = cmp.Or(k.Client, t.Keys.Client)
 	k.ClientName = cut(cmp.Or(t.Keys.ClientName, k.ClientName), maxValue)
 	k.Person, k.PersonName = t.Keys.Person, cut(t.Keys.PersonName, maxValue)
 	k.Resource, k.Match, k.Grant = cut(oauth.Redacted(t.Keys.Resource), maxValue), t.Keys.Match, t.Keys.Grant
-	a.Status, a.Took = t.Answer.Status, t.Answer.Took
-	a.Reason = cmp.Or(Described(t.Answer.Reason), a.Reason)
-	if t.Answer.Error != "" {
-		a.Error, a.Description = t.Answer.Error, Described(t.Answer.Description)
-		a.Cause = t.Answer.Cause
-	}
+	s.Kind, s.Request.Path = t.Kind, cut(t.Path, maxValue)
+	a := &s.Answer
+	a.Status, a.Took, a.Error, a.Cause = t.Answer.Status, t.Answer.Took, t.Answer.Error, t.Answer.Cause
+	a.Description, a.Reason = Described(t.Answer.Description), Described(t.Answer.Reason)
 }
 
-// routine reports whether a step is not worth storing. Frequent successful requests are not stored,
-// nor is a user's sign-in to their own account page.
-func (s Step) routine() bool {
-	switch s.Kind {
+// routine reports whether a step is not worth storing: a frequent successful request, or a user's
+// sign-in to their own account page, which belongs to no attempt.
+func (t Taken) routine(grantType string, ofAttempt bool) bool {
+	switch t.Kind {
 	case SignIn, Provider, Consent:
-		return s.Keys.Thread == "" && s.Keys.Grant == "" && !s.failed()
+		return !ofAttempt && !t.Answer.failed()
 	}
-	switch s.param("grant_type") {
+	switch grantType {
 	case "", oauth.GrantCode:
 		return false
 	case oauth.GrantDeviceCode:
-		return s.Answer.Error == string(oauth.AuthorizationPending) || s.Answer.Error == string(oauth.SlowDown)
+		return t.Answer.Error == string(oauth.AuthorizationPending) || t.Answer.Error == string(oauth.SlowDown)
 	}
-	return !s.failed()
+	return !t.Answer.failed()
 }
 
 func (r *Recorder) take(s Step) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -40,18 +41,18 @@ func joinOverReplicas(t *testing.T, store, beside storage.Attempts) {
 	one, other := testRecorder(store, &now, log), testRecorder(beside, &now, log)
 	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
 	references := []string{
-		request(one, Discovery, "192.0.2.1", 200, nil),
-		request(one, Authorize, "192.0.2.9", 200, func(ctx context.Context) { Asked(ctx, query) }),
+		record(one, Discovery, "192.0.2.1", 200, nil),
+		record(one, Authorize, "192.0.2.9", 200, func(rec *request.Record) { rec.Asked(query) }),
 	}
 	now = now.Add(time.Second)
-	references = append(references, request(other, Consent, "192.0.2.9", 303, func(ctx context.Context) {
-		Asked(ctx, query)
-		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
+	references = append(references, record(other, Consent, "192.0.2.9", 303, func(rec *request.Record) {
+		rec.Asked(query)
+		rec.Sending("http://127.0.0.1/cb", url.Values{"code": {"the code"}})
 	}))
 	now = now.Add(time.Second)
-	references = append(references, request(one, Token, "192.0.2.1", 200, func(ctx context.Context) {
+	references = append(references, record(one, Token, "192.0.2.1", 200, func(rec *request.Record) {
 		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}}
-		Sent(ctx, form, form.Encode())
+		rec.Sent(form, form.Encode())
 	}))
 	one.Write(context.Background())
 	other.Write(context.Background())
@@ -70,14 +71,14 @@ func refreshAtAnother(t *testing.T, store, beside storage.Attempts) {
 	now, log := noon.Add(time.Hour), &bytes.Buffer{}
 	one, other := testRecorder(store, &now, log), testRecorder(beside, &now, log)
 	refresh := func(r *Recorder, from string) {
-		request(r, Token, from, 200, func(ctx context.Context) {
+		record(r, Token, from, 200, func(rec *request.Record) {
 			form := url.Values{"refresh_token": {"x"}, "grant_type": {"refresh_token"}}
-			Sent(ctx, form, form.Encode())
+			rec.Sent(form, form.Encode())
 		})
 	}
 	refresh(other, "198.51.100.1") // before the reading
 	now = now.Add(time.Second)
-	request(one, Discovery, "198.51.100.1", 200, nil)
+	record(one, Discovery, "198.51.100.1", 200, nil)
 	now = now.Add(100 * time.Millisecond)
 	refresh(other, "198.51.100.1")
 	refresh(other, "198.51.100.1")

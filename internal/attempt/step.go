@@ -129,7 +129,9 @@ func keyed(prefixesAndValues ...string) (out []string) {
 }
 
 // failed reports whether the step was refused.
-func (s Step) failed() bool { return s.Answer.Error != "" || s.Answer.Status >= 400 }
+func (s Step) failed() bool { return s.Answer.failed() }
+
+func (a Answer) failed() bool { return a.Error != "" || a.Status >= 400 }
 
 // issued reports whether the client got tokens.
 func (s Step) issued() bool { return s.Kind == Token && s.Answer.Status == 200 && s.Answer.Error == "" }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // TestWatch: each step is reported once, in order, and a verdict when it is reached, including
@@ -17,7 +19,7 @@ import (
 func TestWatch(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
-	request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) { Asked(ctx, url.Values{"client_id": {"app"}}) })
+	record(r, Authorize, "192.0.2.1", 400, func(rec *request.Record) { rec.Asked(url.Values{"client_id": {"app"}}) })
 	r.Write(t.Context())
 	now = now.Add(time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,18 +52,18 @@ func TestWatch(t *testing.T) {
 	}
 	tick <- now
 	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
-	asked := func(ctx context.Context) { Asked(ctx, query) }
+	asked := func(rec *request.Record) { rec.Asked(query) }
 	look()
 	now = now.Add(time.Second)
-	request(r, Authorize, "192.0.2.9", 200, asked)
-	request(r, Authorize, "192.0.2.9", 400, func(ctx context.Context) {
-		Asked(ctx, url.Values{"client_id": {"other"}})
+	record(r, Authorize, "192.0.2.9", 200, asked)
+	record(r, Authorize, "192.0.2.9", 400, func(rec *request.Record) {
+		rec.Asked(url.Values{"client_id": {"other"}})
 	})
 	look("authorize")
 	now = now.Add(time.Second)
-	request(r, Consent, "192.0.2.9", 303, func(ctx context.Context) {
-		asked(ctx)
-		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
+	record(r, Consent, "192.0.2.9", 303, func(rec *request.Record) {
+		asked(rec)
+		rec.Sending("http://127.0.0.1/cb", url.Values{"code": {"the code"}})
 	})
 	look("consent")
 	now = now.Add(quietClient - time.Second)
@@ -69,9 +71,9 @@ func TestWatch(t *testing.T) {
 	now = now.Add(time.Second)
 	look("code_not_redeemed of app")
 	now = now.Add(time.Second)
-	request(r, Token, "192.0.2.1", 200, func(ctx context.Context) {
+	record(r, Token, "192.0.2.1", 200, func(rec *request.Record) {
 		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}, "client_id": {"app"}}
-		Sent(ctx, form, form.Encode())
+		rec.Sent(form, form.Encode())
 	})
 	look("token", " of app")
 	now = now.Add(2 * beside)
@@ -86,9 +88,9 @@ func TestWatch(t *testing.T) {
 func TestWatchSince(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
-	before := request(r, Authorize, "192.0.2.1", 400, nil)
+	before := record(r, Authorize, "192.0.2.1", 400, nil)
 	now = now.Add(time.Minute)
-	after := request(r, Authorize, "192.0.2.2", 400, nil)
+	after := record(r, Authorize, "192.0.2.2", 400, nil)
 	r.Write(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	var told []string
@@ -109,7 +111,7 @@ func TestWatchOf(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
 	for _, id := range []string{"app_1", "other", "app_2"} {
-		request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) { Asked(ctx, url.Values{"client_id": {id}}) })
+		record(r, Authorize, "192.0.2.1", 400, func(rec *request.Record) { rec.Asked(url.Values{"client_id": {id}}) })
 	}
 	r.Write(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,7 +151,7 @@ func TestWatchEnds(t *testing.T) {
 	f := finder
 	f.Now = func() time.Time {
 		if !first {
-			request(r, Authorize, "192.0.2.1", 400, nil)
+			record(r, Authorize, "192.0.2.1", 400, nil)
 			r.Write(context.Background())
 		}
 		first = false

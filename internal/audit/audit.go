@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -157,7 +158,7 @@ func (r *Recorder) Into(l Log) *Recorder {
 // log.
 func (r *Recorder) Keep(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r != nil && len(r.kept) > 0 {
-		r.keep(ctx, event, noted(ctx, attrs))
+		r.keep(ctx, event, request.Of(ctx).Added(attrs))
 	}
 }
 
@@ -175,12 +176,12 @@ func New(log *slog.Logger, counters ...Counter) *Recorder {
 
 // Record writes one event. Attributes say who acted (user, client_id), on what (resource, scope,
 // grant), and why it was refused (error, reason). Record adds the attributes of the request of ctx
-// (see Within).
+// (see package request).
 func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr) {
 	if r == nil || r.log == nil {
 		return
 	}
-	attrs = noted(ctx, attrs)
+	attrs = request.Of(ctx).Added(attrs)
 	if r.store != nil && r.leave(ctx, event, attrs) {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // TestRecord: an event contains the attributes of its request. Each name occurs once, the event's
@@ -23,10 +24,9 @@ func TestRecord(t *testing.T) {
 			counted = append(counted, a.Key)
 		}
 	})
-	ctx := audit.Within(context.Background(),
-		audit.NewRequest(slog.String("request_id", "r1"), audit.Remote("192.0.2.7:1234")))
-	audit.Note(ctx, audit.Person("usr_1", "alice"), slog.String("client_id", "first"))
-	audit.Note(ctx, slog.String("client_id", "second"), slog.String("resource", strings.Repeat("é", 4000)))
+	ctx := request.Without(slog.String("request_id", "r1"), audit.Remote("192.0.2.7:1234")).Within(context.Background())
+	request.Of(ctx).Note(audit.Person("usr_1", "alice"), slog.String("client_id", "first"))
+	request.Of(ctx).Note(slog.String("client_id", "second"), slog.String("resource", strings.Repeat("é", 4000)))
 	r.Record(ctx, audit.UserChanged, audit.Person("usr_2", "bob"), slog.String("what", ""), slog.Attr{})
 	var got map[string]string
 	if err := json.Unmarshal(log.Bytes(), &got); err != nil {

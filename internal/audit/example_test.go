@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 )
 
 // A recorded event contains the attributes of its request.
@@ -19,7 +20,7 @@ func Example() {
 		},
 	}))
 	recorder := audit.New(log)
-	ctx := audit.Within(context.Background(), audit.NewRequest(audit.Remote("192.0.2.7:49152")))
+	ctx := request.Without(audit.Remote("192.0.2.7:49152")).Within(context.Background())
 	recorder.Record(ctx, audit.LoginSucceeded, audit.Person("usr_1", "alice"))
 	// Output:
 	// level=INFO msg=login.succeeded event=login.succeeded user=usr_1 user_name=alice remote=192.0.2.7

@@ -1,6 +1,9 @@
 package audit
 
-import "log/slog"
+import (
+	"log/slog"
+	"slices"
+)
 
 // Routine reports whether an event belongs to normal operation: a refreshed token, a token for
 // client credentials, or a successful tool call that needed no approval.
@@ -19,6 +22,10 @@ func Routine(event string, attrs []slog.Attr) bool {
 func has(attrs []slog.Attr, name, value string) bool {
 	i := index(attrs, name)
 	return i >= 0 && attrs[i].Value.String() == value
+}
+
+func index(attrs []slog.Attr, name string) int {
+	return slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == name })
 }
 
 // RoutineAt returns a copy of r that logs routine events at level.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -98,7 +99,7 @@ func value(fields []verify.Field, name string) string {
 func plain(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindString:
-		return audit.Text(v.String())
+		return request.Text(v.String())
 	case slog.KindTime:
 		return v.Time().UTC().Format(stamp)
 	case slog.KindAny:
@@ -106,9 +107,9 @@ func plain(v slog.Value) string {
 		if err != nil {
 			return ""
 		}
-		return audit.Text(strings.Trim(string(b), `"`))
+		return request.Text(strings.Trim(string(b), `"`))
 	default:
-		return audit.Text(v.String())
+		return request.Text(v.String())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -80,7 +81,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	case err != nil:
 		return storage.User{}, err
 	case !ok:
-		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the sign-in log
+		request.Of(ctx).Note(audit.Person(account.ID, account.Name)) // for the sign-in log
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", refusedFor(account)))
 		if err := u.count(ctx, a); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -43,7 +44,7 @@ func (u *Users) Guess(
 	}
 	switch {
 	case errors.Is(err, ErrWrong):
-		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the sign-in log
+		request.Of(ctx).Note(audit.Person(account.ID, account.Name)) // for the sign-in log
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", "wrong code"))
 		if err := u.count(ctx, a); err != nil {

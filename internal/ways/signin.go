@@ -12,6 +12,7 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -104,7 +105,7 @@ func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a An
 		out, err = w.prove(ctx, s, a.Response)
 	}
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrOver) {
-		audit.Note(ctx, audit.Person(out.User.ID, out.User.Name)) // for the sign-in log
+		request.Of(ctx).Note(audit.Person(out.User.ID, out.User.Name)) // for the sign-in log
 		w.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(out.User.ID, out.User.Name),
 			slog.String("reason", err.Error()))
 		return Proven{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -290,7 +291,7 @@ func (a *Page) connection(ctx context.Context, p Person, id string) (c held, err
 	if c.Connection, err = a.Store.Connection(ctx, p.UserID, id, a.Now()); err != nil {
 		return c, err
 	}
-	audit.Note(ctx, audit.Grant(c.Grant))
+	request.Of(ctx).Note(audit.Grant(c.Grant))
 	c.application, err = a.Store.GrantApplication(ctx, id, a.Now())
 	return c, err
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/access"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -100,7 +100,7 @@ func (c Checker) Permit(
 	}
 	permitted := policy.Within(resource, asked, allowed)
 	if withheld := asked.Without(permitted); len(withheld) > 0 {
-		audit.Note(ctx, slog.String("scope_withheld", withheld.String()), slog.String("withheld_by", by))
+		request.Of(ctx).Note(slog.String("scope_withheld", withheld.String()), slog.String("withheld_by", by))
 	}
 	if len(permitted) == 0 || policy.Useless(resource, asked, permitted) {
 		return nil, NoScopes

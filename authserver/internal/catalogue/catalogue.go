@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -51,13 +50,13 @@ func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Res
 	if err != nil {
 		return policy.Resolution{}, refusal.Unavailable(err)
 	}
-	audit.Note(ctx, slog.String("resource", asked(requested)))
+	request.Of(ctx).Note(slog.String("resource", asked(requested)))
 	resource, err := current.Resolve(requested)
 	if err != nil {
 		expect(ctx, requested, current)
 		return policy.Resolution{}, err
 	}
-	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
+	request.Of(ctx).Note(slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource, nil
 }
 
@@ -83,7 +82,7 @@ func expect(ctx context.Context, requested []string, current *policy.Catalogue) 
 	for _, r := range current.Resources() {
 		known = append(known, r.URI)
 	}
-	attempt.Expect(ctx, "resource", strings.Join(requested, " "), known)
+	request.Of(ctx).Expect("resource", strings.Join(requested, " "), known)
 }
 
 // Named returns the canonical resource of a token request, or "" if it names none (RFC 8707 §2.2,

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -64,10 +65,9 @@ func (t *Taker) Refused(r *http.Request, from netip.Addr, d oauth.Decision) stri
 
 // Read records a client that reads the RFC 9728 metadata of a resource, from an address.
 func (t *Taker) Read(r *http.Request, from netip.Addr, resource string) {
-	_, draft := t.c.Attempts.Begin(r, from)
 	taken := attempt.Taken{Kind: attempt.Discovery, Path: r.URL.Path, Keys: attempt.Keys{Resource: resource}}
 	taken.Answer.Status = http.StatusOK
-	t.c.Attempts.End(draft, taken)
+	t.c.Attempts.End(r, request.New(attempt.NewReference(), t.c.Now(), from), taken)
 }
 
 // LetThrough records the first requests of a grant that a guard in this process has let through.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/reference"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -88,7 +88,7 @@ func (t *Taker) Report(ctx context.Context, client storage.Client, text string) 
 	}
 	// An entry describes the call, not the resource server's reporting request. Missing facts of
 	// the call are not taken from that request.
-	ctx = audit.Within(ctx, audit.NewRequest())
+	ctx = request.Without().Within(ctx)
 	for _, c := range found.calls {
 		t.keep(ctx, c, slog.String("reported_by", client.ID))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -54,7 +55,7 @@ func (b *Browsers) Visit(ctx context.Context, token storage.Hash, consent storag
 	if !b.Bindings.Honours(v.Session.UpstreamID) {
 		return nil, nil // its provider was removed from the configuration
 	}
-	audit.Note(ctx, audit.Person(v.User.ID, v.User.Name))
+	request.Of(ctx).Note(audit.Person(v.User.ID, v.User.Name))
 	b.see(ctx, v.Session)
 	return &v, nil
 }

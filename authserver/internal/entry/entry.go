@@ -26,6 +26,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
@@ -205,8 +206,8 @@ func (s *SignIns) noteClient(ctx context.Context, to Destination) {
 	if id == "" {
 		return
 	}
-	audit.Note(ctx, slog.String("client_id", id))
+	request.Of(ctx).Note(slog.String("client_id", id))
 	if c, err := s.Clients.Find(ctx, id); err == nil {
-		audit.Note(ctx, audit.Client(c))
+		request.Of(ctx).Note(audit.Client(c))
 	}
 }

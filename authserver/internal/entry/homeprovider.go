@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -51,7 +52,7 @@ func (b *Browsers) homeError(ctx context.Context, u storage.User, err error) err
 	if !errors.Is(err, storage.ErrHomeProvider) && !errors.Is(err, storage.ErrRevoked) {
 		return refusal.Protocol(err)
 	}
-	audit.Note(ctx, audit.Person(u.ID, u.Name)) // for the sign-in record
+	request.Of(ctx).Note(audit.Person(u.ID, u.Name)) // for the sign-in record
 	b.Audit.Record(ctx, audit.LoginFailed, audit.Person(u.ID, u.Name), slog.String("reason", "not at the provider"))
 	return delegation.ErrHomeProvider
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -119,7 +120,7 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 	if err != nil {
 		return Request{}, Fail{Client: storage.Client{ID: found.ClientID}, Err: err}
 	}
-	audit.Note(ctx, audit.Client(client))
+	request.Of(ctx).Note(audit.Client(client))
 	r := Request{Identified: Identified{Client: client}, ProvedAfter: found.ProvedAfter, ACR: found.ACR}
 	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
 		return r, Fail{Client: client, Err: oauth.NewError(oauth.UnauthorizedClient,

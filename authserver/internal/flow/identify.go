@@ -10,8 +10,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -49,12 +49,12 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 			return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
 		}
 	}
-	attempt.Asked(ctx, p.Values)
+	request.Of(ctx).Asked(p.Values)
 	id := p.Get("client_id")
 	if id == "" {
 		return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	audit.Note(ctx, slog.String("client_id", form.Cut(id, 512)), redirectAsked(p.Get("redirect_uri")))
+	request.Of(ctx).Note(slog.String("client_id", form.Cut(id, 512)), redirectAsked(p.Get("redirect_uri")))
 	c, err := find(ctx, id)
 	if err != nil {
 		c.ID = id // the page shows the id that was sent
@@ -66,7 +66,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 			c = fresh
 		}
 	}
-	audit.Note(ctx, audit.Client(c))
+	request.Of(ctx).Note(audit.Client(c))
 	to := Identified{Client: c, Sent: p.Get("redirect_uri"), State: p.Get("state")}
 	switch {
 	case to.Sent == "" && len(c.RedirectURIs) == 1: // OAuth 2.1 §2.3.2, AS-59
@@ -74,7 +74,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 	case to.Sent == "":
 		return to, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
 	case !oauth.MatchRedirectURI(c.RedirectURIs, to.Sent): // AS-52, AS-157, AS-224
-		attempt.Expect(ctx, "redirect_uri", to.Sent, c.RedirectURIs)
+		request.Of(ctx).Expect("redirect_uri", to.Sent, c.RedirectURIs)
 		return to, errRedirect(c, to.Sent)
 	default:
 		to.RedirectURI = to.Sent

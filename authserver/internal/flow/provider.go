@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -183,7 +184,7 @@ func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []
 	if !ok {
 		return Fail{Err: errNotOffered}
 	}
-	audit.Note(ctx, slog.String("connector", p.Provider), audit.Purpose(string(p.Purpose)))
+	request.Of(ctx).Note(slog.String("connector", p.Provider), audit.Purpose(string(p.Purpose)))
 	r.Provider, r.Purpose, r.UserID, r.Choose = p.Provider, p.Purpose, p.UserID, r.Choose || p.Choose
 	var out delegation.AuthorizationRequest
 	var err error

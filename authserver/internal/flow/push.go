@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -124,7 +125,7 @@ func (x *Pushes) Open(ctx context.Context, clientID, uri, browser string) (form.
 	if clientID == "" {
 		return "", oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
 	}
-	audit.Note(ctx, slog.String("client_id", form.Cut(clientID, 512)))
+	request.Of(ctx).Note(slog.String("client_id", form.Cut(clientID, 512)))
 	reference, now := storage.Hash(secrets.Hash(uri)), x.Flow.Now()
 	sealed, err := x.Store.OpenPushedRequest(ctx, storage.OpenPushed{
 		Reference: reference,

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -67,7 +67,7 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 	case result.Claim != nil:
 		out.Next = s.askClaim(ctx, result, payload, r.Token)
 	default:
-		audit.Note(ctx, slog.String("user", result.User.ID))
+		request.Of(ctx).Note(slog.String("user", result.User.ID))
 		out.SignedIn, out.User = signedIn, result.User
 		out.Next = s.goOn(ctx, payload, result, r.Session)
 	}

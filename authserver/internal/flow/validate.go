@@ -8,9 +8,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -45,9 +45,9 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
 	// clients that are advised to request an unknown scope return again and again
 	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
-		audit.Note(ctx, slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
+		request.Of(ctx).Note(slog.String("scope_unknown", form.Cut(unknown.String(), 512)))
 	}
-	audit.Note(ctx, slog.String("scope", r.Scopes.String()))
+	request.Of(ctx).Note(slog.String("scope", r.Scopes.String()))
 	r.Prompt = strings.Fields(p.Get("prompt"))
 	r.Provider, r.LoginHint = f.Options.pickFor(p), p.Get("login_hint")
 	account := p.Get(form.ParamAccount)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/trust"
@@ -69,7 +70,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	if err != nil {
 		return nil, unbelieved(err)
 	}
-	audit.Note(ctx, slog.String("trust", a.Entry.ID)) // only this part of the assertion (AS-195)
+	request.Of(ctx).Note(slog.String("trust", a.Entry.ID)) // only this part of the assertion (AS-195)
 	client, err := g.client(ctx, a, r)
 	if err != nil {
 		return nil, err

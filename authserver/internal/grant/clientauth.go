@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -198,7 +199,7 @@ func (a *ClientAuth) ForAssertion(ctx context.Context, cred Credentials, named s
 }
 
 func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, error) {
-	audit.Note(ctx, slog.String("client_id", form.Cut(who.id, 512)))
+	request.Of(ctx).Note(slog.String("client_id", form.Cut(who.id, 512)))
 	// The stored client may have been replaced or deleted, or have become confidential.
 	c, err := a.Clients.Current(ctx, who.id)
 	if err != nil {
@@ -208,7 +209,7 @@ func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, err
 }
 
 func (a *ClientAuth) authenticated(ctx context.Context, c storage.Client, who claim) (storage.Client, error) {
-	audit.Note(ctx, audit.Client(c))
+	request.Of(ctx).Note(audit.Client(c))
 	var err error = errClientAuth
 	switch {
 	case who.assertion != "":

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -102,7 +103,7 @@ func (g *Code) redeem(
 	r.ClientID, r.Refresh, r.Now = client.ID, &first.Refresh, now
 	redeemed, err := g.Store.RedeemCode(ctx, r)
 	grant := redeemed.Grant
-	audit.Note(ctx, audit.Grant(grant))
+	request.Of(ctx).Note(audit.Grant(grant))
 	if err != nil {
 		return nil, grant, g.redeemError(ctx, client.ID, grant, err)
 	}

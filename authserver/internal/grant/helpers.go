@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -192,7 +193,7 @@ func (g *Helpers) subject(
 	case grant.ClientID != claims.ClientID || grant.Resource != claims.Audience:
 		return claims, grant, errOwnSubject
 	}
-	audit.Note(ctx, audit.Grant(grant))
+	request.Of(ctx).Note(audit.Grant(grant))
 	switch err := g.Bindings.Check(ctx, grant.UpstreamID, refreshMaxAge); {
 	case errors.Is(err, storage.ErrRevoked):
 		return claims, grant, errOwnSubject.Because(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/keys"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
@@ -81,7 +82,7 @@ func (g *IdentityAssertions) reply(
 	if err != nil {
 		return none, err
 	}
-	audit.Note(ctx, slog.String("user", who.userID), slog.String("grant", who.grantID))
+	request.Of(ctx).Note(slog.String("user", who.userID), slog.String("grant", who.grantID))
 	now := g.Now()
 	if age := time.Duration(to.MaxAge); age > 0 && now.Sub(time.Unix(who.authTime, 0)) > age {
 		return none, &StaleSignInError{MaxAge: age, Err: oauth.NewError(oauth.InsufficientAuthentication,
@@ -167,7 +168,7 @@ var errAudience = oauth.NewError(oauth.InvalidTarget,
 func (g *IdentityAssertions) audience(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (a storage.Audience, to target, err error) {
-	audit.Note(ctx, slog.String("audience", form.Cut(r.Audience, 512)))
+	request.Of(ctx).Note(slog.String("audience", form.Cut(r.Audience, 512)))
 	all, err := g.Store.ListAudiences(ctx)
 	if err != nil {
 		return a, to, refusal.Unavailable(err)

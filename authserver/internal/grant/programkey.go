@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -76,7 +77,7 @@ func (g *ProgramKeys) use(ctx context.Context, client storage.Client, from strin
 	case err != nil:
 		return grant, refusal.Unavailable(err)
 	}
-	audit.Note(ctx, audit.Grant(grant), slog.String("user", grant.UserID))
+	request.Of(ctx).Note(audit.Grant(grant), slog.String("user", grant.UserID))
 	switch err := g.Bindings.Check(ctx, grant.UpstreamID, refreshMaxAge); {
 	case errors.Is(err, storage.ErrRevoked):
 		return grant, errKeyEnded.Because(err)

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -24,7 +24,7 @@ func proved(
 ) (left oauth.Scopes, until time.Time, err error) {
 	left = policy.Proved(r, scopes, policy.Proof{ACR: acrOf(g), At: g.AuthTime}, now)
 	if len(left) < len(scopes) {
-		audit.Note(ctx, slog.String("scope_unproved", scopes.Without(left).String()))
+		request.Of(ctx).Note(slog.String("scope_unproved", scopes.Without(left).String()))
 		if len(left.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 {
 			return nil, until, errUnproved
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -73,7 +74,7 @@ func (g *ProviderTokens) reply(
 		Resource:   subject.resource.Server(),
 		Scopes:     r.Scopes,
 	}
-	audit.Note(ctx, slog.String("connector", form.Cut(want.Provider, 100)), slog.String("user", want.UserID),
+	request.Of(ctx).Note(slog.String("connector", form.Cut(want.Provider, 100)), slog.String("user", want.UserID),
 		slog.String("resource", want.Resource), slog.String("grant", subject.GrantID))
 	token, err := g.Broker.Token(ctx, want)
 	if err != nil {

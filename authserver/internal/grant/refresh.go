@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -118,7 +119,7 @@ func (g *Refresh) precheck(
 	case grant.ClientID != clientID:
 		return s, nil
 	}
-	audit.Note(ctx, audit.Grant(grant))
+	request.Of(ctx).Note(audit.Grant(grant))
 	if err := g.Minter.Demand(ctx, grant.Resource, r.Proof); err != nil {
 		return s, err
 	}
@@ -202,7 +203,7 @@ func (g *Refresh) rotate(
 		From:     r.From,
 	})
 	g.Outages.Observe(now, g.Minter.Now(), err)
-	audit.Note(ctx, audit.Grant(rotation.Grant))
+	request.Of(ctx).Note(audit.Grant(rotation.Grant))
 	if err != nil {
 		return nil, g.rotateError(ctx, clientID, rotation, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -208,8 +209,8 @@ func stepOf(t *testing.T, store storage.Store) {
 	rec := attempt.NewRecorder(attempt.Config{
 		Store: store, Key: make([]byte, 32), Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 	})
-	_, draft := rec.Begin(httptest.NewRequest("POST", "/token", nil), netip.MustParseAddr("192.0.2.1"))
-	rec.End(draft, attempt.Taken{
+	sent := request.New(attempt.NewReference(), now, netip.MustParseAddr("192.0.2.1"))
+	rec.End(httptest.NewRequest("POST", "/token", nil), sent, attempt.Taken{
 		Kind: attempt.Token, Path: "/token", Answer: attempt.Answer{Status: 400, Error: "invalid_grant"},
 	})
 	rec.Write(t.Context())
