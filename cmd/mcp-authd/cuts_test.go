@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -237,27 +238,31 @@ func TestCommandWaitsForTheServer(t *testing.T) {
 	if held, err := s.Lease(t.Context(), "cuts", "server", now, now.Add(time.Hour)); !held || err != nil {
 		t.Fatalf("got %t, %v", held, err)
 	}
-	ended := make(chan error, 1)
-	server := cutting.Follower{Store: s, Holder: "server", Now: time.Now}
+	waits, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		for {
-			cuts, err := s.PendingCuts(t.Context(), time.Now())
-			if len(cuts) == 0 && err == nil {
-				continue
-			}
-			if err == nil {
-				_, err = server.Follow(t.Context(), cuts[0].ID, nil)
-			}
-			ended <- err
-			return
+		<-waits
+		cuts, err := s.PendingCuts(t.Context(), time.Now())
+		if err == nil {
+			_, err = cutting.Follower{Store: s, Holder: "server", Now: time.Now}.Follow(t.Context(), cuts[0].ID, nil)
 		}
+		ended <- err
 	}()
-	_, stderr := command(t, t.Context(), nil, exitOK, "client", "delete", "hosted", "--yes", "--data", dir)
+	var stderr bytes.Buffer
+	progress := sync.OnceFunc(func() { close(waits) }) // the first line on standard error
+	code := run(t.Context(), []string{"client", "delete", "hosted", "--yes", "--data", dir}, std{
+		in:      strings.NewReader(""),
+		out:     io.Discard,
+		err:     io.MultiWriter(&stderr, writerFunc(progress)),
+		environ: []string{"HOME=" + t.TempDir()},
+	})
+	if progress(); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(stderr, "has marked the grants") {
-		t.Errorf("the command says: %s", stderr)
+	if said := stderr.String(); !strings.Contains(said, "so far") || !strings.Contains(said, "has marked the grants") {
+		t.Errorf("the command says: %s", said)
 	}
 	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked != n {
 		t.Errorf("%d grants are live and %d marked", live, marked)
