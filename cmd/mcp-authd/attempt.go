@@ -43,13 +43,13 @@ func (f *attemptSelection) add(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.since, "since", "", "only attempts that ended after this time, or within this long, such as 15m")
 	c.Flags().StringVar(&f.until, "until", "", "only attempts that began before this time, or this long ago")
 	c.Flags().BoolVar(&f.failed, "failed", false, "only failed attempts")
-	c.Flags().IntVar(&f.limit, "limit", 50, "how many of the newest matches, at most 1000")
+	c.Flags().IntVar(&f.limit, "limit", 50, "number of matches, the newest ones, at most 1000")
 }
 
 // addWho adds the flags that select attempts by user, client or address.
 func (f *attemptSelection) addWho(s std, c *cobra.Command) {
 	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
-	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
+	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, even if the server does not know it)")
 	c.Flags().StringVar(&f.application, "application", "",
 		"only by registrations of this application (id or name, or the id of one of them)")
 	c.Flags().StringVar(&f.address, "address", "", "only from this address")
@@ -220,7 +220,7 @@ func newAttemptBundle(s std) *cobra.Command {
 	return callerCommand(s, admin.AttemptBundle, &cobra.Command{
 		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q\nK7PX2M4Q --json",
 	}, func(c *cobra.Command) {
-		c.Flags().StringVar(&dir, "dir", ".", "where attempt-REFERENCE.json and attempt-REFERENCE.html are written")
+		c.Flags().StringVar(&dir, "dir", ".", "directory for attempt-REFERENCE.json and attempt-REFERENCE.html")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the JSON instead")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		bundle, err := admin.AttemptBundle.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})

@@ -29,9 +29,9 @@ func newAttemptWatch(s std) *cobra.Command {
 			"  mcp-authd attempt watch --json",
 	}, func(c *cobra.Command) {
 		which.addWho(s, c)
-		c.Flags().BoolVar(&which.failed, "failed", false, "only verdicts with a fault, and no steps")
+		c.Flags().BoolVar(&which.failed, "failed", false, "only the results of failed attempts, and no steps")
 		c.Flags().StringVar(&which.since, "since", "",
-			"begin with what came since then, of the last hour: a time, or how long ago, such as 15m")
+			"begin with the events since this time, or this long ago, such as 15m; at most an hour")
 		c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		q, err := which.query(c.Context(), a)

@@ -34,14 +34,14 @@ type auditFilter struct {
 }
 
 func (f *auditFilter) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.Person, "person", "", "of a person: name or id of the account, also one that was deleted")
+	c.Flags().StringVar(&f.Person, "person", "", "only of this user: name or id of the account, even if it was deleted")
 	c.Flags().StringVar(&f.Application, "application", "",
-		"of an application, by all of its registrations: id or name, or the id of one of them")
-	c.Flags().StringVar(&f.Grant, "grant", "", "of a grant, by its whole id")
-	c.Flags().StringVar(&f.Event, "event", "", "of one kind, such as consent.approved")
-	c.Flags().StringVar(&f.since, "since", "", "from a time on, such as 2026-03-01T12:00:00Z, or how long ago, as 15m")
-	c.Flags().StringVar(&f.until, "until", "", "before a time, or how long ago")
-	c.Flags().IntVar(&f.limit, "limit", 100, "how many entries, the last ones; 0: all of them")
+		"only of this application, with all of its registrations (id or name, or the id of one of them)")
+	c.Flags().StringVar(&f.Grant, "grant", "", "only of this grant, by its full id")
+	c.Flags().StringVar(&f.Event, "event", "", "only events of this type, such as consent.approved")
+	c.Flags().StringVar(&f.since, "since", "", "only since this time, such as 2026-03-01T12:00:00Z, or this long ago, such as 15m")
+	c.Flags().StringVar(&f.until, "until", "", "only before this time, or this long ago")
+	c.Flags().IntVar(&f.limit, "limit", 100, "number of entries, the newest ones; 0 for all")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
@@ -205,7 +205,7 @@ func newAuditVerify(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "verify", Short: "Check the audit log for removed, changed, moved or truncated entries", Args: cobra.NoArgs,
-		Long: "Reads the whole audit log. Compares each entry with its hash and the MAC of its writer, and the\n" +
+		Long: "Checks the whole audit log: compares each entry with its hash and the MAC of its writer, and the\n" +
 			"hashes with the signatures of the log's key. Names the first wrong entry, and exits with 1. The\n" +
 			"database alone cannot show that the end of the log was cut off together with its signatures. To\n" +
 			"check that, give a checkpoint and key that you keep elsewhere, with --checkpoint and --key.",
@@ -287,7 +287,7 @@ func newAuditCheckpoint(s std) *cobra.Command {
 	return callerCommand(s, admin.AuditCheckpointNew, &cobra.Command{
 		Args: cobra.NoArgs, Example: ">kept/2026-03-01.txt\n--key",
 	}, func(c *cobra.Command) {
-		c.Flags().BoolVar(&onlyKey, "key", false, "print the public key of the log, name+hash+key")
+		c.Flags().BoolVar(&onlyKey, "key", false, "print the public key of the log as name+hash+key")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 		newest, err := admin.AuditCheckpointNew.Do(c.Context(), by, admin.None{})

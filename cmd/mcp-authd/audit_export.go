@@ -33,7 +33,7 @@ func newAuditExport(s std) *cobra.Command {
 			"servers wrote.",
 		Example: "  mcp-authd audit export >audit.jsonl\n  mcp-authd audit export --format ocsf >events.jsonl",
 	}, func(c *cobra.Command) {
-		c.Flags().StringVar(&format, "format", formatVerify, "verify, json, ocsf or cef")
+		c.Flags().StringVar(&format, "format", formatVerify, "format: verify, json, ocsf or cef")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		write, err := a.exported(format)
 		if err != nil {

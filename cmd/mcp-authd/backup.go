@@ -54,7 +54,7 @@ func newRestoreCommand(s std) *cobra.Command {
 			"this version can use it. Then replaces the database with it, and keeps the old database under\n" +
 			"another name. With --check, it only checks: run it after each backup.\n\n" +
 			"Stop the server first. Revocations after the backup are lost with the old database, so run this\n" +
-			"afterwards: grant revoke --from-log.",
+			"afterwards: mcp-authd grant revoke --from-log.",
 		Example: "  mcp-authd restore --check /var/backups/mcp-authd-2026-11-24.db\n" +
 			"  mcp-authd restore /var/backups/mcp-authd-2026-11-24.db",
 		Args: cobra.ExactArgs(1),

@@ -48,7 +48,8 @@ func callerCommandOn(
 		return a.followCuts(c.Context())
 	})
 	if command.Flags().Lookup("yes") != nil {
-		command.Long = strings.Trim(command.Long+"\nAsks for confirmation on a terminal, unless --yes is given.", "\n")
+		command.Long = cmp.Or(command.Long, command.Short+".") +
+			"\nAsks for confirmation on a terminal, unless --yes is given."
 	}
 	elsewhere(s, command, run)
 	return command
@@ -76,7 +77,7 @@ func allUsers(ctx context.Context, by admin.Caller, match string) ([]admin.User,
 
 // matchFlag adds the flag for a search text.
 func matchFlag(c *cobra.Command, match *string, in string) {
-	c.Flags().StringVar(match, "match", "", "only those that have this text in "+in)
+	c.Flags().StringVar(match, "match", "", "only entries with this text in the "+in)
 }
 
 // everyone returns the accounts, for completion.

@@ -36,7 +36,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 		"grant type: authorization_code, refresh_token, client_credentials, device, jwt-bearer or token-exchange; "+
 			"repeat for more")
 	fl.StringVar(&f.in.AuthMethod, "auth-method", "",
-		"none, client_secret_basic, client_secret_post or private_key_jwt")
+		"client authentication: none, client_secret_basic, client_secret_post or private_key_jwt")
 	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
 	fl.StringVar(&f.in.JWKSURI, "jwks-uri", "", "https URL of the key set, instead of --jwks")
 	fl.StringArrayVar(&f.in.Scopes, "scope", nil, "scope for client credentials; or openid, to sign users in; repeat for more")

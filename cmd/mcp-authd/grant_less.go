@@ -32,7 +32,7 @@ func newGrantPause(s std) *cobra.Command {
 
 func newGrantResume(s std) *cobra.Command {
 	c := newGrantSwitch(s, "resumed", admin.GrantResume)
-	c.Use, c.Example = "resume ID | PAUSE", "mcp-authd grant resume grt_...\nmcp-authd grant resume pau_..."
+	c.Use, c.Example = "resume ID | PAUSE", "  mcp-authd grant resume grt_...\n  mcp-authd grant resume pau_..."
 	return c
 }
 

@@ -32,7 +32,7 @@ func newHealthShow(s std) *cobra.Command {
 			}
 			return err
 		})
-	c.Long += " Exits with 1 when something fails."
+	c.Long += " Exits with 1 if something fails."
 	return c
 }
 
@@ -67,4 +67,21 @@ func printReplicas(s std, all []admin.Replica) error {
 	err := t.flush()
 	fmt.Fprintln(s.out)
 	return err
+}
+
+func newMailCommand(s std) *cobra.Command {
+	return group("mail", "Test whether mail can be sent", newMailTest(s))
+}
+
+func newMailTest(s std) *cobra.Command {
+	var out answering
+	return callerCommand(s, admin.MailTest, &cobra.Command{
+		Use: "ADDRESS", Example: "alice@example.com", Args: cobra.ExactArgs(1),
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		sent, err := admin.MailTest.Do(c.Context(), by, admin.TestLetter{Mail: args[0]})
+		if err != nil {
+			return err
+		}
+		return out.print(s, sent, "the mail server %s has taken a letter to %s; see whether it arrives", sent.Server, sent.Mail)
+	})
 }

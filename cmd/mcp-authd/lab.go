@@ -27,10 +27,9 @@ func newLabCommand(s std) *cobra.Command {
 	var secretFile string
 	c := &cobra.Command{
 		Use: "lab ISSUER", Short: "Test any authorization server against the requirements of MCP",
-		Long: "Reads the metadata of an authorization server, registers clients with it, and sends correct and\n" +
-			"wrong requests to each endpoint. Prints the result for each requirement of docs/requirements.md, and\n" +
-			"exits with 1 if a MUST requirement fails. It deletes the clients if the server supports that (RFC\n" +
-			"7592).\n\n" +
+		Long: "Tests an authorization server: reads its metadata, registers clients with it, and sends correct and\n" +
+			"wrong requests to each endpoint. Prints the result for each requirement, and exits with 1 if a MUST\n" +
+			"requirement fails. It deletes the clients if the server supports that (RFC 7592).\n\n" +
 			"It tests servers on this machine, and other servers that publish the line \"mcp-authd lab until DATE\"\n" +
 			"(the last day, such as 2026-12-31) at " + lab.Consent + ". It sends one request at a time, 200 at most.\n\n" +
 			"--sign-in also tests codes and tokens: it opens the browser several times for you to sign in.",

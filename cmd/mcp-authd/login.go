@@ -67,19 +67,19 @@ func newLoginCommand(s std) *cobra.Command {
 	fl := c.Flags()
 	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL instead of opening a browser")
 	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, without a local listener")
-	fl.StringVar(&f.workload, "workload", "", "sign in as the workload that the `platform` identifies: "+
+	fl.StringVar(&f.workload, "workload", "", "sign in as the workload that this platform identifies: "+
 		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (without =: detected from the environment)")
 	fl.Lookup("workload").NoOptDefVal = anyPlatform
 	fl.BoolVar(&f.dpop, "dpop", false, "bind tokens to a key that is kept in memory (RFC 9449)")
-	fl.BoolVar(&f.keep, "keep", false, "keep the sign-in of the user for the command token")
+	fl.BoolVar(&f.keep, "keep", false, "keep the sign-in of the user for mcp-authd token")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
 	fl.StringSliceVar(&f.scopes, "scope", nil, "scopes to request (default: the scopes that the server asks for)")
 	fl.StringVar(&f.tool, "call", "", "call this tool after listing; signs in again if it needs more")
-	fl.StringArrayVar(&f.args, "arg", nil, "argument of the tool as name=value; repeat for more")
+	fl.StringArrayVar(&f.args, "arg", nil, "argument of the tool; repeat for more")
 	fl.StringVar(&f.argsJSON, "args-json", "", "arguments of the tool as a JSON object; --arg adds to it")
-	fl.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait for everything")
+	fl.DurationVar(&f.timeout, "timeout", 5*time.Minute, "time limit for the command")
 	return c
 }
 

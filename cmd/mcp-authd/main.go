@@ -85,7 +85,7 @@ func newRootCommand(s std) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mcp-authd",
 		Short: "Sign-in for MCP servers: an OAuth 2.1 authorization server",
-		Long: "mcp-authd is an OAuth 2.1 authorization server for the Model Context Protocol.\n" +
+		Long: "mcp-authd is an OAuth 2.1 authorization server for the Model Context Protocol.\n\n" +
 			"Start with: mcp-authd demo",
 		Version:      version().Version,
 		SilenceUsage: true, SilenceErrors: true,
@@ -111,6 +111,7 @@ func newRootCommand(s std) *cobra.Command {
 	)
 	refuseUnknownHelp(root)
 	markUsageErrors(root)
+	setHelp(root)
 	return root
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // newManCommand returns a command for package maintainers, which is in no list of commands.
@@ -86,23 +85,23 @@ func manual(c *cobra.Command) []byte {
 }
 
 func options(b *bytes.Buffer, c *cobra.Command) {
-	c.InitDefaultHelpFlag()
+	own, remote := flagTexts(c)
 	b.WriteString(".SH OPTIONS\n")
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
-			return
+	writeOptions(b, own)
+	if len(remote) > 0 {
+		b.WriteString(".SH OPTIONS FOR A REMOTE SERVER\n")
+		writeOptions(b, remote)
+	}
+}
+
+func writeOptions(b *bytes.Buffer, flags []flagText) {
+	for _, f := range flags {
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(f.names()))
+		if f.value != "" {
+			fmt.Fprintf(b, "%s\\fI%s\\fR", f.separator(), roff(f.value))
 		}
-		name := "--" + f.Name
-		if f.Shorthand != "" {
-			name = "-" + f.Shorthand + ", " + name
-		}
-		value, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(name))
-		if value != "" {
-			fmt.Fprintf(b, " \\fI%s\\fR", roff(value))
-		}
-		fmt.Fprintf(b, "\n%s\n", roff(usage))
-	})
+		fmt.Fprintf(b, "\n%s\n", roff(f.usage))
+	}
 }
 
 // paragraphs writes text that is wrapped for a terminal. Indented lines stay as they are.

@@ -46,7 +46,7 @@ func newMigrateUp(s std) *cobra.Command {
 	where.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the migrations as JSON, as migrate status does")
 	c.Flags().BoolVar(&now, "now", false,
-		"also apply the steps that are put off; only when every server of an earlier version is stopped")
+		"also apply postponed migrations; stop every server of an earlier version first")
 	return c
 }
 

@@ -80,12 +80,12 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringVar(&p.name, "name", "",
 		"display name (default: the name of the MCP server or its package)")
 	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"},
-		"scope as NAME=DESCRIPTION; repeat for more; the first is needed for every call")
+		"scope with the description that users see; repeat for more; every call needs the first")
 	f.StringArrayVar(&p.first, "default", nil,
-		"scope that is requested at the first sign-in, like the first one; repeat for more. Others are requested when a\n"+
-			"tool needs them")
+		"scope that is requested at the first sign-in, like the first one; repeat for more. Others are requested when "+
+			"a tool needs them")
 	f.StringArrayVar(&p.tools, "tool", nil,
-		"tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
+		"tool, or prefix with '*', with the scopes that it needs; repeat for more")
 	f.StringVar(&p.dpop, "dpop", "",
 		"optional or required: whether tokens must be bound to a key of the client (RFC 9449)")
 	f.StringVar(&p.data, "data", "",
@@ -94,12 +94,12 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringArrayVar(&p.headers, "header", nil,
 		"header for the MCP server, \"Name: value\", or @FILE with one on each line; repeat for more")
 	f.StringArrayVar(&p.env, "env", nil,
-		"environment of the program: NAME=value, NAME for its value here, or @FILE with one on each line; repeat for more")
+		"environment variable of the program; NAME alone takes its value here, @FILE has one on each line; repeat for more")
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "environment variable to pass on to the program; repeat for more")
 	f.StringVar(&p.runAs, "run-as", "",
 		"user to run the program as, or UID:GID (needs root); without it the program can read the data directory")
 	f.StringVar(&p.sandbox, "sandbox", "",
-		"shut the program in (Linux): strict, or network if it opens connections, and, after commas, absolute paths that\n"+
+		"confine the program (Linux): strict, or network if it opens connections, and, after commas, absolute paths that "+
 			"it may read, or, after '+', write: strict,/srv/files,+/var/lib/notes")
 	f.BoolVar(&p.shared, "shared", false, "use one process of the program for all callers")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")

@@ -65,7 +65,7 @@ func newProviderShow(s std) *cobra.Command {
 			}
 			return err
 		})
-	c.Long += " Exits with 1 when people cannot sign in there."
+	c.Long += " Exits with 1 if users cannot sign in there."
 	return c
 }
 

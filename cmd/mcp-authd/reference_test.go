@@ -3,11 +3,11 @@ package main
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 )
@@ -26,6 +26,15 @@ func TestReference(t *testing.T) {
 	for _, c := range shown(root)[1:] {
 		writeCommand(&b, c)
 	}
+	b.WriteString("\n## Flags for a remote server\n\n")
+	b.WriteString(pagetest.Words("Commands with these flags can run on a server elsewhere, after you sign in there. [The API]" +
+		"(../api.md#from-the-command-line) describes the credentials for scripts."))
+	list, _, err := root.Find([]string{"user", "list"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, remote := flagTexts(list)
+	writeFlags(&b, remote)
 	pagetest.Is(t, *updateReference, "reference/commands.md", b.String(), refresh)
 }
 
@@ -38,30 +47,26 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	}
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	fmt.Fprintf(b, "\n    %s\n", strings.TrimSpace(c.CommandPath()+" "+arguments))
-	if c.Long != "" {
-		b.WriteString("\n" + paragraphsOf(c.Long))
+	if long := strings.TrimSpace(strings.TrimPrefix(c.Long, c.Short+".")); long != "" {
+		b.WriteString("\n" + paragraphsOf(long))
 	}
 	if c.Example != "" {
 		b.WriteString("\nFor example:\n\n" + indented(c.Example))
 	}
-	c.InitDefaultHelpFlag()
-	rows := ""
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
+	own, remote := flagTexts(c)
+	own = slices.DeleteFunc(own, func(f flagText) bool { return f.name == "help" })
+	writeFlags(b, own)
+	if len(remote) > 0 {
+		b.WriteString("\nIt also takes the [flags for a remote server](#flags-for-a-remote-server).\n")
+	}
+}
+
+func writeFlags(b *strings.Builder, flags []flagText) {
+	for i, f := range flags {
+		if i == 0 {
+			b.WriteString("\n| flag | |\n|---|---|\n")
 		}
-		value, usage := pflag.UnquoteUsage(f)
-		flag := "--" + f.Name
-		if f.Shorthand != "" {
-			flag = "-" + f.Shorthand + ", " + flag
-		}
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
-			usage += " (without it: " + f.DefValue + ")"
-		}
-		rows += fmt.Sprintf("| `%s` | %s |\n", strings.TrimSpace(flag+" "+value), pagetest.Cell(markdownText(usage)))
-	})
-	if rows != "" {
-		b.WriteString("\n| flag | |\n|---|---|\n" + rows)
+		fmt.Fprintf(b, "| `%s` | %s |\n", f.names()+f.separator()+f.value, pagetest.Cell(markdownText(f.usage)))
 	}
 }
 

@@ -33,8 +33,11 @@ const (
 func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, []string) error) {
 	var server string
 	var person signInFlags
-	c.Flags().StringVar(&server, "remote", "", "run the operation on the server at this URL (default: $"+envRemote+")")
+	c.Flags().StringVar(&server, "remote", "", "run the command on this server (default: $"+envRemote+")")
 	person.add(c)
+	for _, name := range []string{"remote", "device", "no-browser"} {
+		_ = c.Flags().SetAnnotation(name, remoteFlag, []string{}) // the flag exists
+	}
 	c.MarkFlagsMutuallyExclusive("remote", "config")
 	c.MarkFlagsMutuallyExclusive("remote", "data")
 	here := c.RunE
@@ -101,8 +104,8 @@ func lookupSecret(environ []string, name string) (string, error) {
 type signInFlags struct{ device, noBrowser bool }
 
 func (f *signInFlags) add(c *cobra.Command) {
-	c.Flags().BoolVar(&f.device, "device", false, "with --remote: sign in with a code that you approve on another device")
-	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "with --remote: print the sign-in URL instead of opening a browser")
+	c.Flags().BoolVar(&f.device, "device", false, "sign in with a code that you approve on another device")
+	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "print the sign-in URL instead of opening a browser")
 	c.MarkFlagsMutuallyExclusive("device", "no-browser")
 }
 
@@ -200,7 +203,7 @@ func newLogoutCommand(s std) *cobra.Command {
 			return out.print(s, map[string]bool{"signed_out": was}, "%s", said)
 		},
 	}
-	c.Flags().StringVar(&server, "remote", "", "the server (default: $"+envRemote+")")
+	c.Flags().StringVar(&server, "remote", "", "sign out at this server (default: $"+envRemote+")")
 	out.add(c)
 	return c
 }

@@ -113,11 +113,11 @@ func markScope(r *storage.Resource, name string, mark func(*storage.ScopeText)) 
 func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, standard []string) {
 	c.Flags().StringVar(&f.name, "name", "", "display name ("+name+")")
 	c.Flags().StringArrayVar(&f.aliases, "alias", nil,
-		"another URL of it, so that one application can connect as several people; repeat for more"+aliases)
+		"another URL of it, so that one application can connect as several users; repeat for more"+aliases)
 	c.Flags().StringArrayVar(&f.scopes, "scope", standard,
-		"scope as NAME=DESCRIPTION; repeat for more"+scopes)
+		"scope with the description that users see; repeat for more"+scopes)
 	c.Flags().StringToStringVar(&f.marks.access, "access", nil,
-		"SCOPE=read, write or admin; repeat for more. Users can choose to grant only read scopes")
+		"access that a scope gives: read, write or admin; repeat for more. Users can choose to grant only read scopes")
 	c.Flags().StringArrayVar(&f.marks.first, "default", nil,
 		"scope that is requested at the first sign-in; repeat for more. Others are requested when a tool needs them")
 	c.Flags().StringArrayVar(&f.marks.everyCall, "every-call", nil,
@@ -126,9 +126,9 @@ func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, stan
 	c.Flags().StringArrayVar(&f.marks.dangerous, "dangerous", nil,
 		"scope that users must select explicitly; repeat for more")
 	c.Flags().StringToStringVar(&f.marks.acr, "acr", nil,
-		"SCOPE="+strings.Join(oauth.ACRs(), " or SCOPE=")+": required authentication for it; repeat for more")
+		"authentication that a scope requires: "+strings.Join(oauth.ACRs(), " or ")+"; repeat for more")
 	c.Flags().StringToStringVar(&f.marks.maxAge, "max-age", nil,
-		"SCOPE=5m: maximum age of that authentication; repeat for more")
+		"maximum age of the sign-in that a scope requires, such as 5m; repeat for more")
 	c.Flags().StringVar(&f.dpop, "dpop", "",
 		"optional or required: whether its tokens must be bound to a key of the client (RFC 9449)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")

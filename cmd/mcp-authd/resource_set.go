@@ -225,7 +225,7 @@ func (f *gatewayFlags) add(c *cobra.Command, none, replace string) {
 	c.Flags().StringVar(&f.upstream, "upstream", "",
 		"URL where the gateway reaches it, such as http://127.0.0.1:3000/mcp; its public URL is then at the issuer"+none)
 	c.Flags().StringArrayVar(&f.tools, "tool", nil,
-		"with --upstream: tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more"+replace)
+		"with --upstream: tool, or prefix with '*', with the scopes that it needs; repeat for more"+replace)
 	c.Flags().StringArrayVar(&f.deny, "deny-tool", nil,
 		"with --upstream: tool, or prefix with '*', that nobody may call; repeat for more")
 	c.Flags().StringArrayVar(&f.direct, "direct-tool", nil,

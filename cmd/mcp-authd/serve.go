@@ -51,7 +51,7 @@ func newServeCommand(s std) *cobra.Command {
 	c.Flags().StringVar(&flags.listen, "listen", "",
 		"address of the public listener, overrides the configuration (default 127.0.0.1:8414)")
 	c.Flags().StringVar(&flags.domain, "domain", "",
-		"host name that leads to this machine: https with a certificate that is got and renewed by ACME")
+		"host name of this machine; serves https with a certificate from ACME")
 	return c
 }
 

@@ -191,8 +191,8 @@ func newTokenInspect(s std) *cobra.Command {
 			}
 			return err
 		})
-	c.Long += " Without an argument it\nis read from standard input, where no other user of the machine sees it. " +
-		"Ends with 1 when the token is\nnot active."
+	c.Long += " Without an argument, the\ncommand reads the token from standard input, where no other user of the machine sees it. " +
+		"Exits with\n1 if the token is not active."
 	return c
 }
 

@@ -201,7 +201,7 @@ func newTrustTest(s std) *cobra.Command {
 			}
 			return err
 		})
-	c.Long += "\nIt is read from a file, or from standard input. Ends with 1 when no entry fits."
+	c.Long += "\nThe assertion is read from a file or from standard input. Exits with 1 if no entry matches."
 	return c
 }
 

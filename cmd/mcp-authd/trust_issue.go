@@ -31,9 +31,9 @@ func (f *audienceFlags) add(c *cobra.Command) {
 	fl.StringArrayVar(&f.resources, "resource", nil, "MCP server there that clients may request; repeat for more")
 	fl.StringArrayVar(&f.scopes, "scope", nil, "scope there that clients may request; repeat for more")
 	fl.StringArrayVar(&f.clients, "client", nil,
-		"client that may get assertions, with '=ID' if its id at the audience differs; repeat for more")
+		"client that may get assertions, with =ID if its id at the audience differs; repeat for more")
 	fl.BoolVar(&f.mail, "email", false, "include the mail address of the user")
-	fl.DurationVar(&f.maxAge, "max-age", 0, "maximum age of the sign-in (default: any)")
+	fl.DurationVar(&f.maxAge, "max-age", 0, "maximum age of the sign-in (default: no limit)")
 	fl.BoolVar(&f.json, "json", false, "print the audience as JSON")
 }
 
@@ -57,7 +57,7 @@ func newTrustIssueAdd(s std) *cobra.Command {
 		_, err = fmt.Fprintf(s.out, "added %s\n", added.Issuer)
 		return err
 	})
-	c.Long += " It is added with:\nmcp-authd client add --scope openid --auth-method client_secret_basic --redirect-uri URL"
+	c.Long += " Add it with:\n\n  mcp-authd client add --scope openid --auth-method client_secret_basic --redirect-uri URL"
 	return c
 }
 

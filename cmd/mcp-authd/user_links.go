@@ -23,7 +23,7 @@ func newUserInvite(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		role.add(c)
 		c.Flags().StringVar(&in.Mail, "mail", "", "mail address of the user")
-		c.Flags().StringSliceVar(&in.Groups, "group", nil, "add the new account to this group; may be repeated")
+		c.Flags().StringSliceVar(&in.Groups, "group", nil, "add the new account to this group; repeat for more")
 		c.Flags().Var(&ttl, "ttl", "lifetime of the link (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {

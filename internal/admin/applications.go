@@ -108,9 +108,9 @@ var (
 	}, (*Service).deleteApplication)
 	ApplicationMerge = define(Spec{
 		Name: "application merge", Method: "POST", Path: "/applications/{id}/merge", Fresh: true, Takes: true,
-		Summary: "Have an application count as another one",
-		Details: "From then on both are one for these operations, with registrations to come. A person who has paused one of\n" +
-			"them has then paused both. application split ends the merge, and no pause.",
+		Summary: "Merge an application into another one",
+		Details: "Merges two applications into one for these operations, including later registrations. If a user\n" +
+			"has paused one of them, both are paused. application split ends the merge, but no pause.",
 	}, (*Service).mergeApplications)
 	ApplicationSplit = define(Spec{
 		Name: "application split", Method: "POST", Path: "/applications/{id}/split", Fresh: true,
