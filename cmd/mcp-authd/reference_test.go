@@ -153,21 +153,5 @@ func wrongExample(root *cobra.Command, line string) (bad []string) {
 	if !ours {
 		return nil
 	}
-	call, _, _ = strings.Cut(call, " | ")
-	words := strings.Fields(call)
-	c, _, err := root.Find(words)
-	if err != nil || c == root {
-		return []string{fmt.Sprintf("there is no command %q (%v)", words[0], err)}
-	}
-	for _, word := range words {
-		if word == "--" {
-			break // the rest is for a program
-		}
-		name, isFlag := strings.CutPrefix(word, "--")
-		name, _, _ = strings.Cut(name, "=")
-		if isFlag && name != "help" && c.Flags().Lookup(name) == nil && c.InheritedFlags().Lookup(name) == nil {
-			bad = append(bad, fmt.Sprintf("%s has no --%s", c.CommandPath(), name))
-		}
-	}
-	return bad
+	return unknownNames(root, call)
 }
