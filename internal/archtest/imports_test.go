@@ -28,13 +28,16 @@ var mayImport = map[string][]string{
 	"internal/keys":               {"oauth", "internal/storage", "internal/audit", "internal"},
 
 	"internal/storage/sqlite": {
-		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/migration", "internal",
+		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/internal/portable",
+		"internal/storage/migration", "internal",
 	},
 	"internal/storage/postgres": {
-		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/migration", "internal",
+		"oauth", "internal/storage", "internal/storage/internal/column", "internal/storage/internal/portable",
+		"internal/storage/migration", "internal",
 	},
-	"internal/storage/storagetest":     {"oauth", "internal/storage", "internal"},
-	"internal/storage/internal/column": {"oauth", "internal/storage", "internal/identifier", "internal/strictjson"},
+	"internal/storage/storagetest":       {"oauth", "internal/storage", "internal"},
+	"internal/storage/internal/column":   {"oauth", "internal/storage", "internal/identifier", "internal/strictjson"},
+	"internal/storage/internal/portable": {"oauth", "internal/storage", "internal/storage/internal/column"},
 
 	"internal/attempt": {
 		"oauth", "internal/storage", "internal/text", "internal/bounded", "internal/label", "internal/network",

@@ -65,13 +65,17 @@ func TestTheScanFindsWhatIsForbidden(t *testing.T) {
 	}
 }
 
-// literals returns the strings in the code of this package.
+// literals returns the strings in the code of this package and of the portable verbs.
 func literals(t *testing.T) (out []string) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
+	shared, err := filepath.Glob("../internal/portable/*.go")
+	if err != nil || len(shared) == 0 {
+		t.Fatalf("%d files of portable verbs, %v", len(shared), err)
+	}
+	for _, file := range append(files, shared...) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
@@ -34,6 +35,7 @@ type Options struct {
 // Store is a storage.Store in PostgreSQL.
 type Store struct {
 	*storage.Hooks
+	portable.Verbs
 
 	pool     *pool
 	bare     *atomic.Bool // prepare no statements; see unprepared
@@ -78,6 +80,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		pool: pool, bare: bare, steps: steps, fixed: o.SkipMigrate, numbered: &atomic.Bool{}, complete: &atomic.Bool{},
 		timeout: o.Timeout, log: o.Logger, Hooks: &storage.Hooks{},
 	}
+	s.Verbs = portable.New(engine{s})
 	if err := s.begin(ctx); err != nil {
 		pool.Close()
 		return nil, err

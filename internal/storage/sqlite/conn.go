@@ -11,6 +11,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 var errClosed = errors.New("the database is closed")
@@ -44,7 +45,7 @@ type conn struct {
 	dirty bool // data may have been changed; for the writer
 }
 
-type scanner interface{ Scan(dest ...any) error }
+type scanner = portable.Row
 
 func newConn(ctx context.Context, db *sql.DB) (*conn, error) {
 	c, err := db.Conn(ctx)
@@ -94,26 +95,37 @@ func (c *conn) one(dest []any, query string, args ...any) error {
 	return err
 }
 
-// each returns f's result for every row. A verb may run twice, so the list is always a new one.
-func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) (out []T, err error) {
+// each calls f with every row until f fails.
+func (c *conn) each(f func(scanner) error, query string, args ...any) (err error) {
 	st, err := c.prepare(query)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.dirty = c.dirty || !reads(query)
 	rows, err := st.Query(args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = joinErr(err, rows.Close()) }()
 	for rows.Next() {
-		one, err := f(rows)
-		if err != nil {
-			return nil, err
+		if err := f(rows); err != nil {
+			return err
 		}
-		out = append(out, one)
 	}
-	return out, rows.Err()
+	return rows.Err()
+}
+
+// each returns f's result for every row. A verb may run twice, so the list is always a new one.
+func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) (out []T, err error) {
+	err = c.each(func(row scanner) error {
+		one, err := f(row)
+		out = append(out, one)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // reads reports whether a statement changes nothing. Other statements may also return rows.

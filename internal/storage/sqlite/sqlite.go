@@ -24,6 +24,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 	"github.com/mcp-authd/mcp-authd/internal/storage/migration"
 )
 
@@ -42,6 +43,7 @@ type Options struct {
 // Store is a storage.Store in SQLite.
 type Store struct {
 	storage.Hooks
+	portable.Verbs
 
 	writer *writer
 	reads  *pool // nil: reads go through the writer (a database in memory)
@@ -89,6 +91,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context, driver, path string) error {
+	s.Verbs = portable.New(engine{s})
 	name := Memory
 	s.path = path
 	if path != Memory {

@@ -1,9 +1,7 @@
-package postgres
+package portable
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
@@ -19,20 +17,23 @@ WHERE $1 = '' OR key >= $1 || '/' AND key < $1 || '0' ORDER BY key LIMIT $2`
 	resealCertificateFile  = "UPDATE certificate_files SET sealed = $3 WHERE key = $1 AND sealed = $2"
 )
 
+// certificates implements storage.CertificateFiles.
+type certificates struct{ db Engine }
+
 // PutCertificateFile implements storage.CertificateFiles.
-func (s *Store) PutCertificateFile(ctx context.Context, f storage.CertificateFile) error {
-	return s.do(ctx, "PutCertificateFile", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, putCertificateFile, f.Key, f.Sealed, column.Millis(f.ModifiedAt))
+func (s certificates) PutCertificateFile(ctx context.Context, f storage.CertificateFile) error {
+	return s.db.Write(ctx, "PutCertificateFile", func(c Conn) error {
+		_, err := c.Exec(putCertificateFile, f.Key, f.Sealed, column.Millis(f.ModifiedAt))
 		return err
 	})
 }
 
 // CertificateFile implements storage.CertificateFiles.
-func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.CertificateFile, err error) {
+func (s certificates) CertificateFile(ctx context.Context, key string) (f storage.CertificateFile, err error) {
 	f.Key = key
-	err = s.do(ctx, "CertificateFile", func(ctx context.Context, q querier) error {
+	err = s.db.Read(ctx, "CertificateFile", func(c Conn) error {
 		var at int64
-		err := one(ctx, q, []any{&f.Sealed, &at}, "SELECT sealed, modified_at FROM certificate_files WHERE key = $1", key)
+		err := c.One([]any{&f.Sealed, &at}, "SELECT sealed, modified_at FROM certificate_files WHERE key = $1", key)
 		f.ModifiedAt = column.Time(at)
 		return err
 	})
@@ -40,11 +41,11 @@ func (s *Store) CertificateFile(ctx context.Context, key string) (f storage.Cert
 }
 
 // CertificateFilesBelow implements storage.CertificateFiles.
-func (s *Store) CertificateFilesBelow(
+func (s certificates) CertificateFilesBelow(
 	ctx context.Context, path string, limit int,
 ) (out []storage.CertificateFile, err error) {
-	err = s.do(ctx, "CertificateFilesBelow", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (f storage.CertificateFile, err error) {
+	err = s.db.Read(ctx, "CertificateFilesBelow", func(c Conn) (err error) {
+		out, err = each(c, func(row Row) (f storage.CertificateFile, err error) {
 			var at int64
 			err = row.Scan(&f.Key, &at)
 			f.ModifiedAt = column.Time(at)
@@ -56,17 +57,17 @@ func (s *Store) CertificateFilesBelow(
 }
 
 // DeleteCertificateFiles implements storage.CertificateFiles.
-func (s *Store) DeleteCertificateFiles(ctx context.Context, key string) error {
-	return s.do(ctx, "DeleteCertificateFiles", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, deleteCertificateFiles, key)
+func (s certificates) DeleteCertificateFiles(ctx context.Context, key string) error {
+	return s.db.Write(ctx, "DeleteCertificateFiles", func(c Conn) error {
+		_, err := c.Exec(deleteCertificateFiles, key)
 		return err
 	})
 }
 
 // ResealCertificateFile implements storage.CertificateFiles.
-func (s *Store) ResealCertificateFile(ctx context.Context, key string, old, sealed []byte) error {
-	return s.do(ctx, "ResealCertificateFile", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, resealCertificateFile, key, old, sealed)
+func (s certificates) ResealCertificateFile(ctx context.Context, key string, old, sealed []byte) error {
+	return s.db.Write(ctx, "ResealCertificateFile", func(c Conn) error {
+		n, err := c.Exec(resealCertificateFile, key, old, sealed)
 		if err == nil && n == 0 {
 			return storage.ErrSpent
 		}
