@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
@@ -13,19 +12,6 @@ import (
 
 var seeTool = "INSERT INTO tools AS t (" + column.SeenToolColumns + ") VALUES (?,?,?,?,?,?,?,?)" +
 	column.ToolAgain("x''")
-
-const (
-	toolsOf      = "SELECT " + column.ToolColumns + " FROM tools WHERE resource = ? ORDER BY name LIMIT ?"
-	toolOf       = "SELECT " + column.ToolWithTexts + " FROM tools WHERE resource = ? AND name = ?"
-	offeredTools = "SELECT " + column.ToolColumns + " FROM tools WHERE offered IS NOT NULL ORDER BY resource, name LIMIT ?"
-	// acceptTool ends an offer once.
-	acceptTool = `UPDATE tools SET accepted = ?3, accepted_at = ?5, accepted_by = ?4,
-	accepted_text = CASE WHEN offered = ?3 THEN offered_text ELSE accepted_text END,
-	offered = NULL, offered_text = '', offered_at = 0
-WHERE resource = ?1 AND name = ?2 AND offered IS NOT NULL AND (offered = ?3 OR accepted = ?3)`
-)
-
-func readTool(row scanner) (storage.Tool, error) { return column.ReadTool(row) }
 
 // SeeTools implements storage.Tools.
 func (s *Store) SeeTools(
@@ -54,56 +40,4 @@ func (s *Store) SeeTools(
 		return nil
 	})
 	return fresh, err
-}
-
-// Tools implements storage.Tools.
-func (s *Store) Tools(ctx context.Context, resource string) (out []storage.Tool, err error) {
-	err = s.read(ctx, "Tools", func(c *conn) (err error) {
-		out, err = each(c, readTool, toolsOf, resource, storage.MaxTools)
-		return err
-	})
-	return out, err
-}
-
-// Tool implements storage.Tools.
-func (s *Store) Tool(ctx context.Context, resource, name string) (t storage.Tool, err error) {
-	err = s.read(ctx, "Tool", func(c *conn) error {
-		var row column.ToolRow
-		err := c.one(row.Dest(), toolOf, resource, name)
-		if err == nil {
-			t, err = row.Done()
-		}
-		return err
-	})
-	return t, err
-}
-
-// OfferedTools implements storage.Tools.
-func (s *Store) OfferedTools(ctx context.Context, limit int) (out []storage.Tool, err error) {
-	err = s.read(ctx, "OfferedTools", func(c *conn) (err error) {
-		out, err = each(c, readTool, offeredTools, limit)
-		return err
-	})
-	return out, err
-}
-
-// AcceptTool implements storage.Tools.
-func (s *Store) AcceptTool(
-	ctx context.Context, resource, name string, digest storage.Hash, by string, now time.Time,
-) error {
-	return s.write(ctx, "AcceptTool", func(c *conn) error {
-		n, err := c.exec(acceptTool, resource, name, digest[:], by, column.Millis(now))
-		if err != nil || n > 0 {
-			return err
-		}
-		var row column.ToolRow
-		if err := c.one(row.Dest(), toolOf, resource, name); err != nil {
-			return err
-		}
-		t, err := row.Done()
-		if err != nil {
-			return err
-		}
-		return column.UnacceptedTool(t, digest)
-	})
 }

@@ -33,15 +33,29 @@ type Row = interface{ Scan(dest ...any) error }
 
 // Verbs are the portable verbs of a store, which embeds them.
 type Verbs struct {
+	audiences
 	certificates
-	// groups
+	keyedRequests
+	proposals
+	providerGroups
+	pushedRequests
+	replicas
+	tasks
+	tools
 }
 
 // New returns the verbs that run in db.
 func New(db Engine) Verbs {
 	return Verbs{
+		audiences{db},
 		certificates{db},
-		// inits
+		keyedRequests{db},
+		proposals{db},
+		providerGroups{db},
+		pushedRequests{db},
+		replicas{db},
+		tasks{db},
+		tools{db},
 	}
 }
 

@@ -1,4 +1,4 @@
-package postgres
+package portable
 
 import (
 	"context"
@@ -22,18 +22,21 @@ WHERE keyed_requests.expires_at <= $6`
 	forgetOpen = "DELETE FROM keyed_requests WHERE key_hash = $1 AND sealed IS NULL"
 )
 
+// keyedRequests implements storage.KeyedRequests.
+type keyedRequests struct{ db Engine }
+
 // BeginKeyed implements storage.KeyedRequests.
-func (s *Store) BeginKeyed(
+func (s keyedRequests) BeginKeyed(
 	ctx context.Context, r storage.KeyedRequest, most int, now time.Time,
 ) (stored storage.KeyedRequest, begun bool, err error) {
-	err = s.tx(ctx, "BeginKeyed", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, beginKeyed, append(column.KeyedValues(r), column.Millis(now))...)
+	err = s.db.Transact(ctx, "BeginKeyed", func(c Conn) error {
+		n, err := c.Exec(beginKeyed, append(column.KeyedValues(r), column.Millis(now))...)
 		if begun = n > 0; err != nil {
 			return err
 		}
 		if begun {
 			var others int
-			if err := one(ctx, q, []any{&others}, keyedOf, r.Caller[:], column.Millis(now), r.Key[:]); err != nil {
+			if err := c.One([]any{&others}, keyedOf, r.Caller[:], column.Millis(now), r.Key[:]); err != nil {
 				return err
 			}
 			if others >= most {
@@ -41,7 +44,7 @@ func (s *Store) BeginKeyed(
 			}
 		}
 		var row column.KeyedRow
-		if err := one(ctx, q, row.Dest(), keyed, r.Key[:]); err != nil {
+		if err := c.One(row.Dest(), keyed, r.Key[:]); err != nil {
 			return err
 		}
 		stored, err = row.KeyedRequest()
@@ -51,14 +54,14 @@ func (s *Store) BeginKeyed(
 }
 
 // EndKeyed implements storage.KeyedRequests.
-func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) error {
-	return s.tx(ctx, "EndKeyed", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, endKeyed, key[:], sealed)
+func (s keyedRequests) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) error {
+	return s.db.Transact(ctx, "EndKeyed", func(c Conn) error {
+		n, err := c.Exec(endKeyed, key[:], sealed)
 		if err != nil || n > 0 {
 			return err
 		}
 		var row column.KeyedRow
-		if err := one(ctx, q, row.Dest(), keyed, key[:]); err != nil {
+		if err := c.One(row.Dest(), keyed, key[:]); err != nil {
 			return err
 		}
 		return storage.ErrSpent
@@ -66,9 +69,9 @@ func (s *Store) EndKeyed(ctx context.Context, key storage.Hash, sealed []byte) e
 }
 
 // ForgetKeyed implements storage.KeyedRequests.
-func (s *Store) ForgetKeyed(ctx context.Context, key storage.Hash) error {
-	return s.do(ctx, "ForgetKeyed", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, forgetOpen, key[:])
+func (s keyedRequests) ForgetKeyed(ctx context.Context, key storage.Hash) error {
+	return s.db.Write(ctx, "ForgetKeyed", func(c Conn) error {
+		_, err := c.Exec(forgetOpen, key[:])
 		return err
 	})
 }
