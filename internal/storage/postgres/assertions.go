@@ -245,7 +245,7 @@ func assertedClient(ctx context.Context, q querier, a storage.AssertionGrant) er
 	if a.Client != nil {
 		cl := *a.Client
 		cl.LastUsedAt = now
-		n, err := exec(ctx, q, insertClient, column.ClientValues(cl)...)
+		n, err := exec(ctx, q, column.InsertClient, column.ClientValues(cl)...)
 		if err != nil || n > 0 {
 			return err
 		}

@@ -57,7 +57,8 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 		if err != nil {
 			return err
 		}
-		if err := changed(storage.ErrExists)(exec(ctx, q, insertClient, column.ClientValues(k.Client)...)); err != nil {
+		err = changed(storage.ErrExists)(exec(ctx, q, column.InsertClient, column.ClientValues(k.Client)...))
+		if err != nil {
 			return err
 		}
 		args := append([]any{k.Session[:]}, column.GrantValues(k.Grant)...)

@@ -189,7 +189,7 @@ func approvedClient(c *conn, a storage.Approval, used *int64) error {
 	}
 	cl := *a.Client
 	cl.LastUsedAt = a.Now
-	_, err := c.exec(insertClient, column.ClientValues(cl)...)
+	_, err := c.exec(column.InsertClient, column.ClientValues(cl)...)
 	return err
 }
 

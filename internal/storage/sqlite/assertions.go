@@ -184,7 +184,7 @@ func assertedClient(c *conn, a storage.AssertionGrant) error {
 	}
 	cl := *a.Client
 	cl.LastUsedAt = a.Grant.CreatedAt
-	_, err = c.exec(insertClient, column.ClientValues(cl)...)
+	_, err = c.exec(column.InsertClient, column.ClientValues(cl)...)
 	return err
 }
 

@@ -8,63 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-const insertClient = "INSERT INTO clients (" + column.ClientColumns +
-	") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING"
-
-// PutClient implements storage.Clients.
-func (s *Store) PutClient(ctx context.Context, cl storage.Client) error {
-	return s.write(ctx, "PutClient", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(cl)...))
-	})
-}
-
-const replaceClient = "INSERT INTO clients (" + column.ClientColumns + `, replaced_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-ON CONFLICT (id) DO UPDATE SET ` + column.ClientReplacement + " WHERE deleted_at IS NULL"
-
-// ReplaceClient implements storage.Clients.
-func (s *Store) ReplaceClient(ctx context.Context, cl storage.Client, now time.Time) error {
-	return s.write(ctx, "ReplaceClient", func(c *conn) error {
-		return changed(storage.ErrRevoked)(
-			c.exec(replaceClient, append(column.ClientValues(cl), column.Millis(now))...),
-		)
-	})
-}
-
-// Client implements storage.Clients.
-func (s *Store) Client(ctx context.Context, id string) (out storage.Client, err error) {
-	err = s.read(ctx, "Client", func(c *conn) (err error) {
-		var r column.ClientRow
-		var deleted *int64
-		err = c.one(append(r.Dest(), &deleted),
-			"SELECT "+column.ClientColumns+", deleted_at FROM clients WHERE id = ?", id)
-		if err != nil {
-			return err
-		}
-		if deleted != nil {
-			return storage.ErrRevoked
-		}
-		out, err = r.Client()
-		return err
-	})
-	return out, err
-}
-
-// ListClients implements storage.Clients.
-func (s *Store) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
-	err = s.read(ctx, "ListClients", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.Client, error) {
-			var r column.ClientRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.Client{}, err
-			}
-			return r.Client()
-		}, "SELECT "+column.ClientColumns+" FROM clients WHERE id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?",
-			after, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
 const tombstone = `INSERT INTO clients (id, created_at, deleted_at) VALUES (?1, ?2, ?2)
 ON CONFLICT (id) DO UPDATE SET ` + column.Bury + `coalesce(deleted_at, excluded.deleted_at)`
 

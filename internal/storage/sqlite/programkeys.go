@@ -36,7 +36,8 @@ func (s *Store) MakeProgramKey(ctx context.Context, k storage.ProgramKey) error 
 	}
 	now := column.Millis(k.Grant.CreatedAt)
 	return s.write(ctx, "MakeProgramKey", func(c *conn) error {
-		if err := changed(storage.ErrExists)(c.exec(insertClient, column.ClientValues(k.Client)...)); err != nil {
+		err := changed(storage.ErrExists)(c.exec(column.InsertClient, column.ClientValues(k.Client)...))
+		if err != nil {
 			return err
 		}
 		args := append([]any{k.Session[:], now}, column.GrantValues(k.Grant)...)

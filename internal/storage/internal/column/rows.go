@@ -17,6 +17,13 @@ const (
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
+// Statements and their beginnings that several verbs share.
+const (
+	InsertClient = "INSERT INTO clients (" + ClientColumns +
+		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14) ON CONFLICT DO NOTHING"
+	InsertKey = "INSERT INTO signing_keys (" + KeyColumns + ") "
+)
+
 // ForgottenSources lists the sources of clients that are removed when unused: clients that
 // registered themselves.
 const ForgottenSources = "('" + string(storage.SourceDynamic) + "', '" + string(storage.SourceCIMD) + "')"

@@ -35,7 +35,9 @@ type Row = interface{ Scan(dest ...any) error }
 type Verbs struct {
 	audiences
 	certificates
+	clients
 	keyedRequests
+	keys
 	proposals
 	providerGroups
 	pushedRequests
@@ -49,7 +51,9 @@ func New(db Engine) Verbs {
 	return Verbs{
 		audiences{db},
 		certificates{db},
+		clients{db},
 		keyedRequests{db},
+		keys{db},
 		proposals{db},
 		providerGroups{db},
 		pushedRequests{db},
