@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -128,64 +126,6 @@ func tileArrays(tiles []storage.AuditTile) []any {
 	return []any{level, number, hashes}
 }
 
-// AuditEntries implements storage.AuditLog.
-func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
-	sql, args := column.AuditSelect(q, func(n int) string { return "$" + strconv.Itoa(n) })
-	err = s.do(ctx, "AuditEntries", func(ctx context.Context, c querier) (err error) {
-		out, err = each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
-			return column.ReadAuditEntry(row)
-		}, sql, args...)
-		return err
-	})
-	if q.Last {
-		slices.Reverse(out)
-	}
-	return out, err
-}
-
-// SearchAudit implements storage.AuditLog.
-func (s *Store) SearchAudit(
-	ctx context.Context, q storage.AuditSearch,
-) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
-	search := column.NewAuditSearch(q, func(n int) string { return "$" + strconv.Itoa(n) })
-	err = s.do(ctx, "SearchAudit", func(ctx context.Context, c querier) error {
-		sql, args := search.Find()
-		all, err := each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
-			return column.ReadAuditEntry(row)
-		}, sql, args...)
-		if err != nil {
-			return err
-		}
-		var known bool
-		if found, next, known = search.Page(all); known {
-			return nil
-		}
-		sql, args = search.Stopped()
-		places, err := each(ctx, c, func(row pgx.CollectableRow) (storage.AuditPlace, error) {
-			return column.ReadAuditPlace(row)
-		}, sql, args...)
-		if len(places) > 0 {
-			next = places[0]
-		}
-		return err
-	})
-	return found, next, err
-}
-
-// AuditTiles implements storage.AuditLog.
-func (s *Store) AuditTiles(
-	ctx context.Context, level int, from int64, limit int,
-) (out []storage.AuditTile, err error) {
-	err = s.do(ctx, "AuditTiles", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.AuditTile, error) {
-			return column.ReadAuditTile(row)
-		}, "SELECT level, number, hashes FROM audit_tiles WHERE level = $1 AND number >= $2 ORDER BY number LIMIT $3",
-			level, from, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
 	err = s.txCommitted(ctx, "RemoveAudit", func(ctx context.Context, q querier) error {
@@ -204,37 +144,4 @@ func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first 
 		return err
 	})
 	return first, err
-}
-
-// PutCheckpoint implements storage.AuditCheckpoints.
-func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
-	return s.do(ctx, "PutCheckpoint", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrExists)(exec(ctx, q,
-			"INSERT INTO audit_checkpoints (size, at, signed) VALUES ($1,$2,$3) ON CONFLICT (size) DO NOTHING",
-			p.Size, column.Millis(p.At), string(p.Signed)))
-	})
-}
-
-// Checkpoints implements storage.AuditCheckpoints.
-func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
-	err = s.do(ctx, "Checkpoints", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, checkpoint,
-			"SELECT size, at, signed FROM audit_checkpoints WHERE size > $1 ORDER BY size LIMIT $2", after, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-func checkpoint(row pgx.CollectableRow) (storage.AuditCheckpoint, error) {
-	return column.ReadCheckpoint(row)
-}
-
-// LastCheckpoint implements storage.AuditCheckpoints.
-func (s *Store) LastCheckpoint(ctx context.Context) (c storage.AuditCheckpoint, err error) {
-	err = s.do(ctx, "LastCheckpoint", func(ctx context.Context, q querier) (err error) {
-		c, err = column.ReadCheckpoint(
-			q.QueryRow(ctx, "SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1"))
-		return err
-	})
-	return c, err
 }

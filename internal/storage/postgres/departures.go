@@ -10,15 +10,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// PutDeparture implements storage.Departures.
-func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
-	return s.do(ctx, "PutDeparture", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrExists)(
-			exec(ctx, q, "INSERT INTO departures (key, sealed, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
-				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
-	})
-}
-
 // TakeDeparture implements storage.Departures: one of N callers deletes the row.
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (out storage.Departure, err error) {
 	err = s.do(ctx, "TakeDeparture", func(ctx context.Context, q querier) error {
@@ -56,16 +47,4 @@ func (s *Store) AbandonedDepartures(
 		return err
 	})
 	return out, err
-}
-
-// SessionEnd implements storage.UpstreamEnds.
-func (s *Store) SessionEnd(
-	ctx context.Context, session storage.Hash, now time.Time,
-) (connector, reason string, err error) {
-	err = s.do(ctx, "SessionEnd", func(ctx context.Context, q querier) error {
-		return one(ctx, q, []any{&connector, &reason},
-			"SELECT connector, reason FROM farewells WHERE hash = $1 AND expires_at > $2",
-			session[:], column.Millis(now))
-	})
-	return connector, reason, err
 }

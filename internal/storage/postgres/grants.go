@@ -45,19 +45,6 @@ func (s *Store) ListGrants(
 	return out, err
 }
 
-// Grant implements storage.Grants.
-func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err error) {
-	err = s.do(ctx, "Grant", func(ctx context.Context, q querier) error {
-		var row column.GrantRow
-		err := one(ctx, q, row.Dest(), "SELECT "+column.GrantRead+" FROM grants WHERE id = $1", id)
-		if err == nil {
-			g, err = row.Grant()
-		}
-		return err
-	})
-	return g, err
-}
-
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.tx(ctx, "ForgetConsent", func(ctx context.Context, q querier) error {

@@ -32,9 +32,6 @@ WHERE g.id = $2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_a
 	AND (SELECT count(*) FROM nodes n WHERE n.grant_id = g.id AND n.expires_at > $6) < ` + strconv.Itoa(storage.MaxNodes) + `
 RETURNING depth, seq`
 
-const cutNode = `UPDATE nodes SET cut_at = coalesce(cut_at, $3)
-WHERE id = $1 AND $2 IN ('', grant_id) AND expires_at > $3 RETURNING ` + column.NodeColumns
-
 var liveNodes = "SELECT " + column.NodeColumns + ` FROM nodes n WHERE grant_id = ANY ($1) AND expires_at > $2 AND NOT ` + nodeIsCut + `
 	AND EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND NOT ` + isCut + `) ORDER BY seq`
 
@@ -84,19 +81,6 @@ func refuseNode(ctx context.Context, q querier, n storage.Node) error {
 		return err
 	}
 	return p.Cause(n)
-}
-
-// CutNode implements storage.Nodes.
-func (s *Store) CutNode(ctx context.Context, id, grantID string, now time.Time) (n storage.Node, err error) {
-	err = s.do(ctx, "CutNode", func(ctx context.Context, q querier) error {
-		var row column.NodeRow
-		err := one(ctx, q, row.Dest(), cutNode, id, grantID, column.Millis(now))
-		if err == nil {
-			n, err = row.Node()
-		}
-		return err
-	})
-	return n, err
 }
 
 // Nodes implements storage.Nodes.

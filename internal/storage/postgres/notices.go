@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
@@ -16,9 +14,6 @@ SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM users WHERE id = $2)`
 
 	forgetNotices = `DELETE FROM notices WHERE id IN
 	(SELECT id FROM notices WHERE user_id = $1 ORDER BY at DESC, id DESC OFFSET $2 FOR UPDATE SKIP LOCKED)`
-
-	unseenNotices = "SELECT " + column.NoticeColumns +
-		" FROM notices WHERE user_id = $1 AND seen_at IS NULL ORDER BY at DESC, id DESC LIMIT $2"
 
 	seeNotices = "UPDATE notices SET seen_at = $1 WHERE user_id = $2 AND seen_at IS NULL AND id = ANY ($3::text[])"
 )
@@ -35,19 +30,6 @@ func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
 		_, err = q.Exec(ctx, forgetNotices, n.UserID, storage.MaxNotices)
 		return err
 	})
-}
-
-// UnseenNotices implements storage.Notices.
-func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage.Notice, err error) {
-	err = s.do(ctx, "UnseenNotices", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Notice, error) {
-			var r column.NoticeRow
-			err := row.Scan(r.Dest()...)
-			return r.Notice(), err
-		}, unseenNotices, userID, storage.MaxNotices)
-		return err
-	})
-	return out, err
 }
 
 // SeeNotices implements storage.Notices.

@@ -110,7 +110,7 @@ func (s *Store) AcceptInvitation(
 			return err
 		}
 		for _, group := range l.Groups {
-			switch n, err := exec(ctx, q, addMember, group, u.ID, column.Millis(a.Now)); {
+			switch n, err := exec(ctx, q, column.AddMember, group, u.ID, column.Millis(a.Now)); {
 			case err != nil:
 				return err
 			case n > 0:

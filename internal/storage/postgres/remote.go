@@ -12,10 +12,6 @@ import (
 )
 
 const (
-	putRemote = "INSERT INTO remote_sign_ins (" + column.RemoteColumns + ") VALUES ($1,$2,$3,$4,$5,$6)"
-
-	readRemote = "SELECT " + column.RemoteRead + " FROM remote_sign_ins WHERE expires_at > $2 AND "
-
 	// decideRemote decides a request once: one of N callers changes the row.
 	decideRemote = `UPDATE remote_sign_ins SET decided_at = $1, session_hash = $3
 WHERE secret_hash = $2 AND decided_at IS NULL AND expires_at > $1`
@@ -29,40 +25,6 @@ RETURNING session_hash`
 	holdAccount = "SELECT id FROM users WHERE id = $1 AND NOT disabled FOR SHARE"
 	stillTheirs = " AND s.user_id = $3"
 )
-
-// PutRemoteSignIn implements storage.RemoteSignIns.
-func (s *Store) PutRemoteSignIn(ctx context.Context, r storage.RemoteSignIn) error {
-	return s.do(ctx, "PutRemoteSignIn", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, putRemote, column.RemoteValues(r)...)
-		return err
-	})
-}
-
-// RemoteSignInByCode implements storage.RemoteSignIns.
-func (s *Store) RemoteSignInByCode(
-	ctx context.Context, code storage.Hash, now time.Time,
-) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "RemoteSignInByCode", "code_hash = $1 AND decided_at IS NULL", code, now)
-}
-
-// RemoteSignIn implements storage.RemoteSignIns.
-func (s *Store) RemoteSignIn(ctx context.Context, secret storage.Hash, now time.Time) (storage.RemoteSignIn, error) {
-	return s.remoteSignIn(ctx, "RemoteSignIn", "secret_hash = $1", secret, now)
-}
-
-func (s *Store) remoteSignIn(
-	ctx context.Context, verb, where string, h storage.Hash, now time.Time,
-) (r storage.RemoteSignIn, err error) {
-	err = s.do(ctx, verb, func(ctx context.Context, q querier) error {
-		var row column.RemoteRow
-		err := one(ctx, q, row.Dest(), readRemote+where, h[:], column.Millis(now))
-		if err == nil {
-			r, err = row.RemoteSignIn()
-		}
-		return err
-	})
-	return r, err
-}
 
 // DecideRemoteSignIn implements storage.RemoteSignIns.
 func (s *Store) DecideRemoteSignIn(

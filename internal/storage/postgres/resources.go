@@ -61,21 +61,6 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 	})
 }
 
-// ListResources implements storage.Resources.
-func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
-	err = s.do(ctx, "ListResources", func(ctx context.Context, q querier) error {
-		read := func(row pgx.CollectableRow) (column.Address, error) { return column.ReadAddress(row) }
-		rows, err := each(ctx, q, read,
-			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
-		if err != nil {
-			return err
-		}
-		out, err = column.Resources(rows)
-		return err
-	})
-	return out, err
-}
-
 // RemoveResource implements storage.Resources. The row of the resource goes last: until then no
 // alias can be added that would remain.
 func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {

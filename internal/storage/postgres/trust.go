@@ -4,34 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-const (
-	addTrust  = "INSERT INTO trust_entries (" + column.TrustColumns + ") VALUES ($1,$2,$3,$4,$5,$6) ON CONFLICT DO NOTHING"
-	markTrust = "INSERT INTO trust_entries (" + column.TrustColumns + `) VALUES ($1,$2,$3,$4,$5,$6)
+const markTrust = "INSERT INTO trust_entries (" + column.TrustColumns + `) VALUES ($1,$2,$3,$4,$5,$6)
 ON CONFLICT (id) DO UPDATE SET disabled_at = coalesce(trust_entries.disabled_at, excluded.disabled_at)`
-)
-
-// AddTrust implements storage.TrustEntries.
-func (s *Store) AddTrust(ctx context.Context, e storage.TrustEntry) error {
-	return s.tx(ctx, "AddTrust", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrExists)(exec(ctx, q, addTrust, column.TrustValues(e)...))
-	})
-}
-
-// ListTrust implements storage.TrustEntries.
-func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err error) {
-	err = s.do(ctx, "ListTrust", func(ctx context.Context, q querier) error {
-		read := func(row pgx.CollectableRow) (storage.TrustEntry, error) { return column.ReadTrust(row) }
-		out, err = each(ctx, q, read, "SELECT "+column.TrustColumns+" FROM trust_entries ORDER BY created_at, id")
-		return err
-	})
-	return out, err
-}
 
 // DisableTrust implements storage.TrustEntries. The cut comes after the entry's end is stored, see
 // trustStands. So a repeated call also cuts, if the first failed between the two.

@@ -4,55 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
-
-// UserByName implements storage.Users.
-func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
-	return s.user(ctx, "UserByName", "name_key = $1", column.NameKey(name))
-}
-
-// User implements storage.Users.
-func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
-	return s.user(ctx, "User", "id = $1", id)
-}
-
-func (s *Store) user(ctx context.Context, verb, where, arg string) (out storage.User, err error) {
-	err = s.do(ctx, verb, func(ctx context.Context, q querier) error {
-		var r column.UserRow
-		err := one(ctx, q, r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
-		if err == nil {
-			out = r.User()
-		}
-		return err
-	})
-	return out, err
-}
-
-// ListUsers implements storage.Users.
-func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
-	err = s.do(ctx, "ListUsers", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.User, error) {
-			var r column.UserRow
-			err := row.Scan(r.Dest()...)
-			return r.User(), err
-		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > $1 ORDER BY name_key LIMIT $2",
-			column.NameKey(after), max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-// HasPasswords implements storage.Users.
-func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
-	err = s.do(ctx, "HasPasswords", func(ctx context.Context, q querier) error {
-		return one(ctx, q, []any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
-	})
-	return has, err
-}
 
 // putUser inserts an account and returns the number of rows: 0 if its id or name is taken.
 func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
@@ -198,21 +152,5 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 			return err
 		}
 		return all(ctx, q, endResets(userID)) // they were sent to the previous address
-	})
-}
-
-// SetLocale implements storage.Locales.
-func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
-	return s.do(ctx, "SetLocale", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET locale = $1 WHERE id = $2", tag, userID))
-	})
-}
-
-// TouchLogin implements storage.Accounts.
-func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
-	return s.do(ctx, "TouchLogin", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(
-			exec(ctx, q, "UPDATE users SET last_login_at = $1 WHERE id = $2", column.Millis(now), userID),
-		)
 	})
 }

@@ -71,22 +71,6 @@ func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) erro
 	return s.held(ctx, "AddWay", holdEnabled, w.UserID, while(w.UserID, in, add))
 }
 
-// Ways implements storage.Ways.
-func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
-	err = s.do(ctx, "Ways", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
-			" FROM ways WHERE user_id = $1 ORDER BY created_at, id", userID)
-		return err
-	})
-	return out, err
-}
-
-func wayOf(row pgx.CollectableRow) (storage.Way, error) {
-	var r column.WayRow
-	err := row.Scan(r.Dest()...)
-	return r.Way(), err
-}
-
 // PasskeyOwner implements storage.Ways.
 func (s *Store) PasskeyOwner(
 	ctx context.Context, credentialID []byte,
@@ -105,22 +89,6 @@ func (s *Store) PasskeyOwner(
 
 const passkeyOwner = "SELECT w.*, u.* FROM (SELECT " + column.WayColumns +
 	" FROM ways WHERE credential_id = $1) w JOIN (SELECT " + column.UserColumns + " FROM users) u ON u.id = w.user_id"
-
-// UseWay implements storage.Ways.
-func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
-	return s.do(ctx, "UseWay", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, `UPDATE ways SET counter = $3, data = coalesce($4, data), last_used_at = $5
-			WHERE id = $1 AND counter = $2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
-		if err != nil || n > 0 {
-			return err
-		}
-		var there int
-		if err := one(ctx, q, []any{&there}, "SELECT 1 FROM ways WHERE id = $1", u.ID); err != nil {
-			return err
-		}
-		return storage.ErrChanged
-	})
-}
 
 // RenameWay implements storage.Ways.
 func (s *Store) RenameWay(
@@ -202,14 +170,6 @@ func lastOf(ctx context.Context, q querier, n int64, err error, there string, ar
 	return storage.ErrLast
 }
 
-// TakeWay implements storage.WayEnds.
-func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
-	return s.do(ctx, "TakeWay", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(
-			exec(ctx, q, "DELETE FROM ways WHERE id = $1 AND user_id = $2", id, userID))
-	})
-}
-
 const factors = `SELECT u.password_hash <> '' AND $4,
 	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'passkey' AND rp_id = ANY($2)),
 	(SELECT count(*) FROM ways WHERE user_id = $1 AND kind = 'app'),
@@ -269,24 +229,6 @@ func spendCode(ctx context.Context, q querier, userID string, code storage.Hash,
 		return err
 	}
 	return cmp.Or(checkCode(ctx, q, userID, code), storage.ErrNotFound)
-}
-
-// SealedWays implements storage.WayCustody.
-func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
-	err = s.do(ctx, "SealedWays", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, wayOf, "SELECT "+column.WayColumns+
-			" FROM ways WHERE id > $1 AND kind = 'app' ORDER BY id LIMIT $2", after, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-// ResealWay implements storage.WayCustody.
-func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
-	return s.do(ctx, "ResealWay", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(
-			exec(ctx, q, "UPDATE ways SET data = $1 WHERE id = $2 AND kind = 'app' AND data = $3", sealed, id, old))
-	})
 }
 
 const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT u.id) FILTER (WHERE NOT (u.password_hash <> '' AND $1)

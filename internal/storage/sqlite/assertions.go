@@ -223,20 +223,3 @@ func (s *Store) UnlinkTrust(
 	})
 	return out, err
 }
-
-// ListTrustLinks implements storage.TrustLinks.
-func (s *Store) ListTrustLinks(
-	ctx context.Context, userID, issuer string, after storage.TrustName, limit int,
-) (out []storage.TrustLink, err error) {
-	err = s.read(ctx, "ListTrustLinks", func(c *conn) error {
-		out, err = each(c, func(row scanner) (storage.TrustLink, error) {
-			var r column.TrustLinkRow
-			err := row.Scan(r.Dest()...)
-			return r.Link(), err
-		}, readTrustLink+`WHERE (?1 = '' OR user_id = ?1) AND (?2 = '' OR issuer = ?2)
-			AND (issuer, tenant, kind, subject) > (?3, ?4, ?5, ?6) ORDER BY issuer, tenant, kind, subject LIMIT ?7`,
-			userID, issuer, after.Issuer, after.Tenant, string(after.Kind), after.Subject, max(limit, 0))
-		return err
-	})
-	return out, err
-}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
@@ -102,61 +101,7 @@ func putEntries(c *conn, entries []storage.AuditEntry) error {
 	return nil
 }
 
-// AuditEntries implements storage.AuditLog.
-func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
-	sql, args := column.AuditSelect(q, func(int) string { return "?" })
-	err = s.read(ctx, "AuditEntries", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
-			sql, args...)
-		return err
-	})
-	if q.Last {
-		slices.Reverse(out)
-	}
-	return out, err
-}
-
-// SearchAudit implements storage.AuditLog.
-func (s *Store) SearchAudit(
-	ctx context.Context, q storage.AuditSearch,
-) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
-	search := column.NewAuditSearch(q, func(int) string { return "?" })
-	err = s.read(ctx, "SearchAudit", func(c *conn) error {
-		sql, args := search.Find()
-		all, err := each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
-			sql, args...)
-		if err != nil {
-			return err
-		}
-		var known bool
-		if found, next, known = search.Page(all); known {
-			return nil
-		}
-		sql, args = search.Stopped()
-		places, err := each(c, func(row scanner) (storage.AuditPlace, error) { return column.ReadAuditPlace(row) },
-			sql, args...)
-		if len(places) > 0 {
-			next = places[0]
-		}
-		return err
-	})
-	return found, next, err
-}
-
 func readAuditTile(row scanner) (storage.AuditTile, error) { return column.ReadAuditTile(row) }
-
-// AuditTiles implements storage.AuditLog.
-func (s *Store) AuditTiles(
-	ctx context.Context, level int, from int64, limit int,
-) (out []storage.AuditTile, err error) {
-	err = s.read(ctx, "AuditTiles", func(c *conn) (err error) {
-		out, err = each(c, readAuditTile,
-			"SELECT level, number, hashes FROM audit_tiles WHERE level = ? AND number >= ? ORDER BY number LIMIT ?",
-			level, from, max(limit, 0))
-		return err
-	})
-	return out, err
-}
 
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
@@ -175,40 +120,4 @@ func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first 
 		return changed(storage.ErrChanged)(c.exec(moveAudit, h.First, first))
 	})
 	return first, err
-}
-
-// PutCheckpoint implements storage.AuditCheckpoints.
-func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
-	return s.write(ctx, "PutCheckpoint", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec(
-			"INSERT INTO audit_checkpoints (size, at, signed) VALUES (?,?,?) ON CONFLICT (size) DO NOTHING",
-			p.Size, column.Millis(p.At), string(p.Signed)))
-	})
-}
-
-// Checkpoints implements storage.AuditCheckpoints.
-func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
-	err = s.read(ctx, "Checkpoints", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
-			"SELECT size, at, signed FROM audit_checkpoints WHERE size > ? ORDER BY size LIMIT ?", after, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-// LastCheckpoint implements storage.AuditCheckpoints.
-func (s *Store) LastCheckpoint(ctx context.Context) (storage.AuditCheckpoint, error) {
-	var out []storage.AuditCheckpoint
-	err := s.read(ctx, "LastCheckpoint", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
-			"SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1")
-		if err == nil && len(out) == 0 {
-			err = storage.ErrNotFound
-		}
-		return err
-	})
-	if err != nil {
-		return storage.AuditCheckpoint{}, err
-	}
-	return out[0], nil
 }

@@ -28,7 +28,7 @@ func TestAuditSearchesWalkAlongAnIndex(t *testing.T) {
 		},
 		"SEARCH audit_entries USING INDEX audit_entries_grant (grant_id=?)": {Grant: "grt_1", Until: now},
 	} {
-		query, args := column.NewAuditSearch(q, func(int) string { return "?" }).Find()
+		query, args := column.NewAuditSearch(q).Find()
 		rows, err := s.reads.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
@@ -29,20 +28,6 @@ func spend(c *conn, u storage.Use) error {
 			u.Purpose, u.ID, column.Millis(u.Expires)))
 }
 
-const lease = `INSERT INTO settings (name, value, expires_at) VALUES (?1, ?2, ?4)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
-	WHERE settings.value = excluded.value OR settings.expires_at <= ?3`
-
-// Lease implements storage.Leases.
-func (s *Store) Lease(ctx context.Context, task, holder string, now, until time.Time) (held bool, err error) {
-	err = s.write(ctx, "Lease", func(c *conn) error {
-		n, err := c.exec(lease, "lease:"+task, []byte(holder), column.Millis(now), column.Millis(until))
-		held = n > 0
-		return err
-	})
-	return held, err
-}
-
 const recordFailure = `INSERT INTO failures (key, count, first_at, last_at, expires_at) VALUES (?1, 1, ?2, ?2, ?2 + ?3)
 ON CONFLICT (key) DO UPDATE SET
 	count = CASE WHEN first_at + ?3 <= ?2 THEN 1 ELSE count + 1 END,
@@ -61,33 +46,6 @@ func (s *Store) RecordFailure(
 	return n, err
 }
 
-// FailureCount implements storage.Failures.
-func (s *Store) FailureCount(
-	ctx context.Context, key storage.Hash, now time.Time, window time.Duration,
-) (n int, last time.Time, err error) {
-	err = s.read(ctx, "FailureCount", func(c *conn) error {
-		var at int64
-		err := c.one([]any{&n, &at}, "SELECT count, last_at FROM failures WHERE key = ? AND first_at + ? > ?",
-			key[:], window.Milliseconds(), column.Millis(now))
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil
-		}
-		if err == nil {
-			last = column.Time(at)
-		}
-		return err
-	})
-	return n, last, err
-}
-
-// ClearFailures implements storage.Failures.
-func (s *Store) ClearFailures(ctx context.Context, key storage.Hash) error {
-	return s.write(ctx, "ClearFailures", func(c *conn) error {
-		_, err := c.exec("DELETE FROM failures WHERE key = ?", key[:])
-		return err
-	})
-}
-
 const takeTry = `INSERT INTO failures (key, count, first_at, last_at, expires_at)
 SELECT ?1, 1, ?2, ?2, ?2 + ?3 WHERE ?4 = 0 OR EXISTS (SELECT 1 FROM failures WHERE key = ?1 AND first_at + ?3 > ?2)
 ON CONFLICT (key) DO UPDATE SET
@@ -104,13 +62,5 @@ func (s *Store) TakeTry(
 	return s.write(ctx, "TakeTry", func(c *conn) error {
 		return changed(storage.ErrChanged)(
 			c.exec(takeTry, key[:], column.Millis(now), window.Milliseconds(), seen))
-	})
-}
-
-// ReturnTry implements storage.Failures.
-func (s *Store) ReturnTry(ctx context.Context, key storage.Hash) error {
-	return s.write(ctx, "ReturnTry", func(c *conn) error {
-		_, err := c.exec("UPDATE failures SET count = count - 1 WHERE key = ? AND count > 0", key[:])
-		return err
 	})
 }

@@ -8,15 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// PutDeparture implements storage.Departures.
-func (s *Store) PutDeparture(ctx context.Context, d storage.Departure) error {
-	return s.write(ctx, "PutDeparture", func(c *conn) error {
-		return changed(storage.ErrExists)(
-			c.exec("INSERT INTO departures (key, sealed, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-				d.Key[:], column.Bytes(d.Sealed), column.Millis(d.ExpiresAt)))
-	})
-}
-
 // TakeDeparture implements storage.Departures: one of N callers deletes the row.
 func (s *Store) TakeDeparture(ctx context.Context, key storage.Hash, now time.Time) (storage.Departure, error) {
 	var sealed []byte
@@ -53,16 +44,4 @@ func (s *Store) AbandonedDepartures(
 		return err
 	})
 	return out, err
-}
-
-// SessionEnd implements storage.UpstreamEnds.
-func (s *Store) SessionEnd(
-	ctx context.Context, session storage.Hash, now time.Time,
-) (connector, reason string, err error) {
-	err = s.read(ctx, "SessionEnd", func(c *conn) error {
-		return c.one([]any{&connector, &reason},
-			"SELECT connector, reason FROM farewells WHERE hash = ? AND expires_at > ?",
-			session[:], column.Millis(now))
-	})
-	return connector, reason, err
 }

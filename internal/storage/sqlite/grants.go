@@ -44,19 +44,6 @@ func (s *Store) ListGrants(
 	return out, err
 }
 
-// Grant implements storage.Grants.
-func (s *Store) Grant(ctx context.Context, id string) (g storage.Grant, err error) {
-	err = s.read(ctx, "Grant", func(c *conn) error {
-		var row column.GrantRow
-		err := c.one(row.Dest(), "SELECT "+column.GrantRead+" FROM grants WHERE id = ?", id)
-		if err == nil {
-			g, err = row.Grant()
-		}
-		return err
-	})
-	return g, err
-}
-
 // ForgetConsent implements storage.Grants.
 func (s *Store) ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error {
 	return s.write(ctx, "ForgetConsent", func(c *conn) error {

@@ -7,20 +7,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// Identities implements storage.Identities.
-func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Identity, err error) {
-	err = s.read(ctx, "Identities", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.Identity, error) {
-			var r column.IdentityRow
-			err := row.Scan(r.Dest()...)
-			return r.Identity(), err
-		}, "SELECT "+column.IdentityRead+
-			" FROM identities i WHERE i.user_id = ? ORDER BY i.created_at, i.connector, i.subject", userID)
-		return err
-	})
-	return out, err
-}
-
 const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?5 AND subject = ?6 AND NOT EXISTS (" +
 	column.HomeIdentity + "?1 AND h.connector = ?5 AND h.subject = ?6) AND (" + aPassword +
 	" OR " + aProvider + " AND (connector <> ?5 OR subject <> ?6)) OR " + aPasskey + "))"

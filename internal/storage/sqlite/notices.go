@@ -15,9 +15,6 @@ SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM users WHERE id = ?2)`
 	forgetNotices = `DELETE FROM notices WHERE id IN
 	(SELECT id FROM notices WHERE user_id = ? ORDER BY at DESC, id DESC LIMIT -1 OFFSET ?)`
 
-	unseenNotices = "SELECT " + column.NoticeColumns +
-		" FROM notices WHERE user_id = ? AND seen_at IS NULL ORDER BY at DESC, id DESC LIMIT ?"
-
 	seeNotices = `UPDATE notices SET seen_at = ?1
 WHERE user_id = ?2 AND seen_at IS NULL AND id IN (SELECT value FROM json_each(?3))`
 )
@@ -34,19 +31,6 @@ func (s *Store) PutNotice(ctx context.Context, n storage.Notice) error {
 		_, err = c.exec(forgetNotices, n.UserID, storage.MaxNotices)
 		return err
 	})
-}
-
-// UnseenNotices implements storage.Notices.
-func (s *Store) UnseenNotices(ctx context.Context, userID string) (out []storage.Notice, err error) {
-	err = s.read(ctx, "UnseenNotices", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.Notice, error) {
-			var r column.NoticeRow
-			err := row.Scan(r.Dest()...)
-			return r.Notice(), err
-		}, unseenNotices, userID, storage.MaxNotices)
-		return err
-	})
-	return out, err
 }
 
 // SeeNotices implements storage.Notices.

@@ -96,7 +96,7 @@ func (s *Store) AcceptInvitation(
 			func() error { return addPasskey(c, a.Passkey) },
 			func() error {
 				for _, group := range l.Groups {
-					switch n, err := c.exec(addMember, group, u.ID, column.Millis(a.Now)); {
+					switch n, err := c.exec(column.AddMember, group, u.ID, column.Millis(a.Now)); {
 					case err != nil:
 						return err
 					case n > 0:

@@ -56,20 +56,6 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 	})
 }
 
-// ListResources implements storage.Resources.
-func (s *Store) ListResources(ctx context.Context) (out []storage.Resource, err error) {
-	err = s.read(ctx, "ListResources", func(c *conn) error {
-		rows, err := each(c, func(row scanner) (column.Address, error) { return column.ReadAddress(row) },
-			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
-		if err != nil {
-			return err
-		}
-		out, err = column.Resources(rows)
-		return err
-	})
-	return out, err
-}
-
 // RemoveResource implements storage.Resources.
 func (s *Store) RemoveResource(ctx context.Context, uri string, now time.Time) error {
 	return s.write(ctx, "RemoveResource", func(c *conn) error {

@@ -8,28 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-const (
-	addTrust  = "INSERT INTO trust_entries (" + column.TrustColumns + ") VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING"
-	markTrust = "INSERT INTO trust_entries (" + column.TrustColumns + `) VALUES (?,?,?,?,?,?)
+const markTrust = "INSERT INTO trust_entries (" + column.TrustColumns + `) VALUES (?,?,?,?,?,?)
 ON CONFLICT (id) DO UPDATE SET disabled_at = coalesce(trust_entries.disabled_at, excluded.disabled_at)`
-)
-
-// AddTrust implements storage.TrustEntries.
-func (s *Store) AddTrust(ctx context.Context, e storage.TrustEntry) error {
-	return s.write(ctx, "AddTrust", func(c *conn) error {
-		return changed(storage.ErrExists)(c.exec(addTrust, column.TrustValues(e)...))
-	})
-}
-
-// ListTrust implements storage.TrustEntries.
-func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err error) {
-	err = s.read(ctx, "ListTrust", func(c *conn) error {
-		out, err = each(c, func(row scanner) (storage.TrustEntry, error) { return column.ReadTrust(row) },
-			"SELECT "+column.TrustColumns+" FROM trust_entries ORDER BY created_at, id")
-		return err
-	})
-	return out, err
-}
 
 // DisableTrust implements storage.TrustEntries.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {

@@ -8,50 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// UserByName implements storage.Users.
-func (s *Store) UserByName(ctx context.Context, name string) (storage.User, error) {
-	return s.user(ctx, "UserByName", "name_key = ?", column.NameKey(name))
-}
-
-// User implements storage.Users.
-func (s *Store) User(ctx context.Context, id string) (storage.User, error) {
-	return s.user(ctx, "User", "id = ?", id)
-}
-
-func (s *Store) user(ctx context.Context, verb, where, arg string) (storage.User, error) {
-	var r column.UserRow
-	err := s.read(ctx, verb, func(c *conn) error {
-		r = column.UserRow{}
-		return c.one(r.Dest(), "SELECT "+column.UserColumns+" FROM users WHERE "+where, arg)
-	})
-	if err != nil {
-		return storage.User{}, err
-	}
-	return r.User(), nil
-}
-
-// ListUsers implements storage.Users.
-func (s *Store) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
-	err = s.read(ctx, "ListUsers", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.User, error) {
-			var r column.UserRow
-			err := row.Scan(r.Dest()...)
-			return r.User(), err
-		}, "SELECT "+column.UserColumns+" FROM users WHERE name_key > ? ORDER BY name_key LIMIT ?",
-			column.NameKey(after), max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-// HasPasswords implements storage.Users.
-func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
-	err = s.read(ctx, "HasPasswords", func(c *conn) error {
-		return c.one([]any{&has}, "SELECT EXISTS (SELECT 1 FROM users WHERE password_hash <> '')")
-	})
-	return has, err
-}
-
 // putUser inserts an account and returns the number of rows: 0 if its id or name is taken.
 func putUser(c *conn, u storage.User) (int64, error) {
 	n, err := c.exec("INSERT INTO users ("+column.UserColumns+
@@ -178,22 +134,6 @@ func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 				return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
 			},
 			endResets(c, userID), // they were sent to the previous address
-		)
-	})
-}
-
-// SetLocale implements storage.Locales.
-func (s *Store) SetLocale(ctx context.Context, userID, tag string) error {
-	return s.write(ctx, "SetLocale", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET locale = ? WHERE id = ?", tag, userID))
-	})
-}
-
-// TouchLogin implements storage.Accounts.
-func (s *Store) TouchLogin(ctx context.Context, userID string, now time.Time) error {
-	return s.write(ctx, "TouchLogin", func(c *conn) error {
-		return changed(storage.ErrNotFound)(
-			c.exec("UPDATE users SET last_login_at = ? WHERE id = ?", column.Millis(now), userID),
 		)
 	})
 }

@@ -59,22 +59,6 @@ func enabled(c *conn, userID string) error {
 	return c.one([]any{&one}, "SELECT 1 FROM users WHERE id = ? AND NOT disabled", userID)
 }
 
-// Ways implements storage.Ways.
-func (s *Store) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
-	err = s.read(ctx, "Ways", func(c *conn) (err error) {
-		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
-			" FROM ways WHERE user_id = ? ORDER BY created_at, id", userID)
-		return err
-	})
-	return out, err
-}
-
-func wayOf(row scanner) (storage.Way, error) {
-	var r column.WayRow
-	err := row.Scan(r.Dest()...)
-	return r.Way(), err
-}
-
 // PasskeyOwner implements storage.Ways.
 func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.Way, storage.User, error) {
 	var w column.WayRow
@@ -91,22 +75,6 @@ func (s *Store) PasskeyOwner(ctx context.Context, credentialID []byte) (storage.
 		return storage.Way{}, storage.User{}, err
 	}
 	return w.Way(), u.User(), nil
-}
-
-// UseWay implements storage.Ways.
-func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
-	return s.write(ctx, "UseWay", func(c *conn) error {
-		n, err := c.exec(`UPDATE ways SET counter = ?3, data = coalesce(?4, data), last_used_at = ?5
-			WHERE id = ?1 AND counter = ?2`, u.ID, u.From, u.To, column.Bytes(u.Data), column.Millis(u.Now))
-		if err != nil || n > 0 {
-			return err
-		}
-		var one int
-		if err := c.one([]any{&one}, "SELECT 1 FROM ways WHERE id = ?", u.ID); err != nil {
-			return err
-		}
-		return storage.ErrChanged
-	})
 }
 
 // RenameWay implements storage.Ways.
@@ -182,13 +150,6 @@ func lastOf(c *conn, n int64, err error, there string, args ...any) error {
 	return storage.ErrLast
 }
 
-// TakeWay implements storage.WayEnds.
-func (s *Store) TakeWay(ctx context.Context, userID, id string) error {
-	return s.write(ctx, "TakeWay", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("DELETE FROM ways WHERE id = ? AND user_id = ?", id, userID))
-	})
-}
-
 const factors = `SELECT u.password_hash <> '' AND ?4,
 	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'passkey' AND rp_id IN (SELECT value FROM json_each(?2))),
 	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'app'),
@@ -249,24 +210,6 @@ func spendCode(c *conn, userID string, code storage.Hash, now time.Time) error {
 		return err
 	}
 	return cmp.Or(checkCode(c, userID, code), storage.ErrNotFound)
-}
-
-// SealedWays implements storage.WayCustody.
-func (s *Store) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
-	err = s.read(ctx, "SealedWays", func(c *conn) (err error) {
-		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
-			" FROM ways WHERE id > ? AND kind = 'app' ORDER BY id LIMIT ?", after, max(limit, 0))
-		return err
-	})
-	return out, err
-}
-
-// ResealWay implements storage.WayCustody.
-func (s *Store) ResealWay(ctx context.Context, id string, old, sealed []byte) error {
-	return s.write(ctx, "ResealWay", func(c *conn) error {
-		return changed(storage.ErrSpent)(
-			c.exec("UPDATE ways SET data = ? WHERE id = ? AND kind = 'app' AND data = ?", sealed, id, old))
-	})
 }
 
 const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT CASE WHEN NOT (u.password_hash <> '' AND ?1)

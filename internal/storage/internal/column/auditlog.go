@@ -2,6 +2,7 @@ package column
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,17 +44,15 @@ func ReadCheckpoint(row interface{ Scan(dest ...any) error }) (c storage.AuditCh
 	return c, nil
 }
 
-// conditions collects the conditions of a statement with their values. mark returns the placeholder
-// of the nth value.
+// conditions collects the conditions of a statement with their values.
 type conditions struct {
-	mark  func(n int) string
 	where []string
 	args  []any
 }
 
 func (c *conditions) value(v any) string {
 	c.args = append(c.args, v)
-	return c.mark(len(c.args))
+	return "$" + strconv.Itoa(len(c.args))
 }
 
 func (c *conditions) add(condition string, v any) {
@@ -70,8 +69,8 @@ func (c *conditions) take() string {
 }
 
 // AuditSelect returns the statement of a query, with its values.
-func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) {
-	c := conditions{mark: mark}
+func AuditSelect(q storage.AuditQuery) (string, []any) {
+	var c conditions
 	c.add("idx >=", q.From)
 	if q.Below > 0 {
 		c.add("idx <", q.Below)
@@ -98,17 +97,16 @@ func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) 
 // reads a bounded number of its entries, and keeps the entries that match its other conditions.
 type AuditSearch struct {
 	q     storage.AuditSearch
-	mark  func(n int) string
 	order string
 }
 
-// NewAuditSearch returns a search. mark returns the placeholder of the nth value.
-func NewAuditSearch(q storage.AuditSearch, mark func(n int) string) AuditSearch {
+// NewAuditSearch returns a search.
+func NewAuditSearch(q storage.AuditSearch) AuditSearch {
 	if q.Reads <= 0 || q.Reads > storage.AuditReads {
 		q.Reads = storage.AuditReads
 	}
 	q.Limit = min(q.Limit, q.Reads)
-	s := AuditSearch{q: q, mark: mark, order: "at DESC, idx DESC"}
+	s := AuditSearch{q: q, order: "at DESC, idx DESC"}
 	if s.byIndex() {
 		s.order = "idx DESC"
 	}
@@ -164,7 +162,7 @@ func (s AuditSearch) rest(c *conditions) {
 
 // Find returns the statement for one entry more than the search's limit, with its values.
 func (s AuditSearch) Find() (string, []any) {
-	c := conditions{mark: s.mark}
+	var c conditions
 	s.walk(&c)
 	where := c.take()
 	if s.byIndex() {
@@ -182,7 +180,7 @@ func (s AuditSearch) Find() (string, []any) {
 // Stopped returns the statement for the place where Find stopped reading, with its values. It
 // selects no row at the end of the log.
 func (s AuditSearch) Stopped() (string, []any) {
-	c := conditions{mark: s.mark}
+	var c conditions
 	s.walk(&c)
 	return fmt.Sprintf("SELECT at, idx FROM audit_entries WHERE %s ORDER BY %s LIMIT 1 OFFSET %d", c.take(), s.order,
 		s.q.Reads-1), c.args

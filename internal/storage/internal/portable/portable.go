@@ -34,32 +34,64 @@ type Row = interface{ Scan(dest ...any) error }
 // Verbs are the portable verbs of a store, which embeds them.
 type Verbs struct {
 	audiences
+	auditLog
+	auditSinks
 	certificates
 	clients
+	counters
+	departures
+	grants
+	groups
+	identities
 	keyedRequests
 	keys
+	nodes
+	notices
+	outbox
 	proposals
 	providerGroups
 	pushedRequests
+	remoteSignIns
 	replicas
+	resources
 	tasks
 	tools
+	trustEntries
+	trustLinks
+	users
+	ways
 }
 
 // New returns the verbs that run in db.
 func New(db Engine) Verbs {
 	return Verbs{
 		audiences{db},
+		auditLog{db},
+		auditSinks{db},
 		certificates{db},
 		clients{db},
+		counters{db},
+		departures{db},
+		grants{db},
+		groups{db},
+		identities{db},
 		keyedRequests{db},
 		keys{db},
+		nodes{db},
+		notices{db},
+		outbox{db},
 		proposals{db},
 		providerGroups{db},
 		pushedRequests{db},
+		remoteSignIns{db},
 		replicas{db},
+		resources{db},
 		tasks{db},
 		tools{db},
+		trustEntries{db},
+		trustLinks{db},
+		users{db},
+		ways{db},
 	}
 }
 
