@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // EndUpstreams implements storage.UpstreamEnds.
@@ -84,7 +85,8 @@ ON CONFLICT DO NOTHING`
 func endUpstreams(
 	ctx context.Context, q querier, where string, args []any, reason string, now time.Time,
 ) ([]storage.Upstream, error) {
-	out, err := each(ctx, q, upstream, selectUpstream+where+" AND ended_at IS NULL ORDER BY id FOR UPDATE", args...)
+	out, err := portable.SelectUpstreams(portableConn{ctx, q}, where+" AND ended_at IS NULL ORDER BY id FOR UPDATE",
+		args...)
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // EndUpstreams implements storage.UpstreamEnds.
@@ -61,7 +62,7 @@ func endSelected(c *conn, k storage.UpstreamKey, reason string, now time.Time) (
 // endUpstreams ends the live provider sessions that match where, and everything that depends on
 // them. It stores the reason for each browser.
 func endUpstreams(c *conn, where string, args []any, reason string, now time.Time) ([]storage.Upstream, error) {
-	out, err := selectUpstreams(c, where+" AND ended_at IS NULL ORDER BY id", args...)
+	out, err := portable.SelectUpstreams(portableConn{c}, where+" AND ended_at IS NULL ORDER BY id", args...)
 	if err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ type Verbs struct {
 	tools
 	trustEntries
 	trustLinks
+	upstreams
 	users
 	ways
 }
@@ -90,6 +91,7 @@ func New(db Engine) Verbs {
 		tools{db},
 		trustEntries{db},
 		trustLinks{db},
+		upstreams{db},
 		users{db},
 		ways{db},
 	}
