@@ -9,21 +9,13 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
-const (
-	putDevice = "INSERT INTO devices (" + column.DeviceColumns +
-		", early) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12, false)"
-
-	readDevice = "SELECT " + column.DeviceRead +
-		" FROM devices WHERE user_code_hash = $1 AND decided_at IS NULL AND expires_at > $2"
-
-	// approveDevice and denyDevice decide a request once: one of N callers changes the row. The
-	// others wait for its lock and then find the condition false.
-	approveDevice = `UPDATE devices SET decided_at = $1, grant_id = $3
+// approveDevice decides a request once: one of N callers changes the row. The
+// others wait for its lock and then find the condition false.
+const approveDevice = `UPDATE devices SET decided_at = $1, grant_id = $3
 WHERE code_hash = $2 AND client_id = $4 AND resource = $5 AND decided_at IS NULL AND expires_at > $1`
-	denyDevice = "UPDATE devices SET decided_at = $1 WHERE code_hash = $2 AND decided_at IS NULL AND expires_at > $1"
-)
 
 // pollDevice increases the interval up to ten minutes. Every request has expired by then.
 var pollDevice = `UPDATE devices SET polled_at = $1, early = ` + column.TooEarly("$1::bigint") + `,
@@ -31,66 +23,19 @@ var pollDevice = `UPDATE devices SET polled_at = $1, early = ` + column.TooEarly
 WHERE code_hash = $2 AND client_id = $3
 RETURNING ` + column.DeviceRead + ", early"
 
-// PutDevice implements storage.Devices.
-func (s *Store) PutDevice(ctx context.Context, d storage.Device) error {
-	return s.do(ctx, "PutDevice", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, putDevice, column.DeviceValues(d)...)
-		return err
-	})
-}
-
-// DeviceByUserCode implements storage.Devices.
-func (s *Store) DeviceByUserCode(
-	ctx context.Context, userCode storage.Hash, now time.Time,
-) (d storage.Device, err error) {
-	err = s.do(ctx, "DeviceByUserCode", func(ctx context.Context, q querier) error {
-		var row column.DeviceRow
-		err := one(ctx, q, row.Dest(), readDevice, userCode[:], column.Millis(now))
-		if err == nil {
-			d, err = row.Device()
-		}
-		return err
-	})
-	return d, err
-}
-
 // ApproveDevice implements storage.Devices.
 func (s *Store) ApproveDevice(ctx context.Context, a storage.Approval) error {
 	return s.tx(ctx, "ApproveDevice", func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, approveDevice, column.Millis(a.Now), a.Code.Hash[:], a.Grant.ID, a.Grant.ClientID,
 			a.Grant.Resource)
 		if err == nil && n == 0 {
-			return undecidable(ctx, q, a.Code.Hash)
+			return portable.Undecidable(portableConn{ctx, q}, a.Code.Hash)
 		}
 		if err != nil {
 			return err
 		}
 		return storeApproval(ctx, q, a)
 	})
-}
-
-// DenyDevice implements storage.Devices.
-func (s *Store) DenyDevice(ctx context.Context, code storage.Hash, now time.Time) error {
-	return s.do(ctx, "DenyDevice", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, denyDevice, column.Millis(now), code[:])
-		if err == nil && n == 0 {
-			err = undecidable(ctx, q, code)
-		}
-		return err
-	})
-}
-
-// undecidable returns why a request was not decided.
-func undecidable(ctx context.Context, q querier, code storage.Hash) error {
-	var decided bool
-	err := one(ctx, q, []any{&decided}, "SELECT decided_at IS NOT NULL FROM devices WHERE code_hash = $1", code[:])
-	switch {
-	case err != nil && !errors.Is(err, pgx.ErrNoRows):
-		return err
-	case decided:
-		return storage.ErrSpent
-	}
-	return storage.ErrExpired
 }
 
 // PollDevice implements storage.Devices.

@@ -10,17 +10,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// PutEvent implements storage.Events.
-func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
-	return s.do(ctx, "PutEvent", func(ctx context.Context, q querier) error { return putEvent(ctx, q, e) })
-}
-
-func putEvent(ctx context.Context, q querier, e storage.Event) error {
-	_, err := q.Exec(ctx, "INSERT INTO events (id, at, name, fields) VALUES ($1,$2,$3,$4)", e.ID, column.Millis(e.At),
-		e.Name, string(e.Fields))
-	return err
-}
-
 const takeEvents = `UPDATE events SET leased_at = $1 WHERE id IN (
 	SELECT id FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= $2)
 	ORDER BY at, id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id, at, name, fields`

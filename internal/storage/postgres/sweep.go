@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // sweeps remove records that no longer matter; $1 is now and $2 the limit.
@@ -142,7 +143,7 @@ func sweepOverflow(ctx context.Context, s *Store, now int64, limit int) (n int, 
 		}
 		for _, e := range column.DroppedEvents(lost, now) {
 			e.ID = secrets.ID("evt_")
-			if err := putEvent(ctx, q, e); err != nil {
+			if err := portable.PutEvent(portableConn{ctx, q}, e); err != nil {
 				return err
 			}
 		}

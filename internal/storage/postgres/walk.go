@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // Two walks visit each grant once, in stored order. One removes grants whose code was not redeemed,
@@ -87,7 +88,7 @@ func walkBatch(ctx context.Context, q querier, now int64, limit int) (n int, mov
 	}
 	for _, e := range column.SupersededEvents(ended, now) {
 		e.ID = secrets.ID("evt_")
-		if err := putEvent(ctx, q, e); err != nil {
+		if err := portable.PutEvent(portableConn{ctx, q}, e); err != nil {
 			return 0, false, err
 		}
 	}

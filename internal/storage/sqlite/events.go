@@ -8,19 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// PutEvent implements storage.Events.
-func (s *Store) PutEvent(ctx context.Context, e storage.Event) error {
-	return s.write(ctx, "PutEvent", func(c *conn) error {
-		return putEvent(c, e)
-	})
-}
-
-func putEvent(c *conn, e storage.Event) error {
-	_, err := c.exec("INSERT INTO events (id, at, name, fields) VALUES (?,?,?,?)", e.ID, column.Millis(e.At), e.Name,
-		string(e.Fields))
-	return err
-}
-
 const (
 	eventsWaiting = "SELECT EXISTS (SELECT 1 FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= ?))"
 

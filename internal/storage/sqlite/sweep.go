@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // sweeps remove records that no longer matter; ?1 is now and ?2 the limit.
@@ -106,7 +107,7 @@ func sweepOverflow(c *conn, now int64, limit int) (int64, error) {
 	}
 	for _, e := range column.DroppedEvents(lost, now) {
 		e.ID = secrets.ID("evt_")
-		if err := putEvent(c, e); err != nil {
+		if err := portable.PutEvent(portableConn{c}, e); err != nil {
 			return 0, err
 		}
 	}

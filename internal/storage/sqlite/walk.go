@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // Two walks visit each grant once, in stored order. One removes grants whose code was not redeemed,
@@ -80,7 +81,7 @@ func walkBatch(c *conn, now int64, limit int) (n int64, moved bool, err error) {
 	for _, e := range column.SupersededEvents(ended, now) {
 		e.ID = secrets.ID("evt_")
 		if err == nil {
-			err = putEvent(c, e)
+			err = portable.PutEvent(portableConn{c}, e)
 		}
 	}
 	if err == nil {

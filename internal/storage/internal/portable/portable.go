@@ -40,6 +40,8 @@ type Verbs struct {
 	clients
 	counters
 	departures
+	devices
+	events
 	grants
 	groups
 	identities
@@ -73,6 +75,8 @@ func New(db Engine) Verbs {
 		clients{db},
 		counters{db},
 		departures{db},
+		devices{db},
+		events{db},
 		grants{db},
 		groups{db},
 		identities{db},
