@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 var putAssertedEnd = "INSERT INTO asserted_ends AS e (" + column.AssertedEndColumns + ") VALUES ($1,$2,$3,$4)" +
@@ -30,7 +31,7 @@ func (s *Store) EndAsserted(
 ) (ended int, err error) {
 	err = s.txCommitted(ctx, "EndAsserted", func(ctx context.Context, q querier) error {
 		ended = 0 // if the transaction is repeated
-		if err := spend(ctx, q, use); err != nil {
+		if err := portable.Spend(portableConn{ctx, q}, use); err != nil {
 			return err
 		}
 		for _, row := range column.AssertedEndValues(e) {

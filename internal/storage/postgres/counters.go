@@ -8,13 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// Spend implements storage.Once.
-func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.do(ctx, "Spend", func(ctx context.Context, q querier) error {
-		return spend(ctx, q, storage.Use{Purpose: purpose, ID: id, Expires: expires})
-	})
-}
-
 // spendProof does not wait for its commit. Its setting only applies to its own transaction.
 const spendProof = `INSERT INTO spent (purpose, id, expires_at) SELECT $1::text, $2::text, $3::bigint
 WHERE set_config('synchronous_commit', 'off', true) = 'off' ON CONFLICT DO NOTHING`
@@ -24,12 +17,6 @@ func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time
 	return s.do(ctx, "SpendProof", func(ctx context.Context, q querier) error {
 		return changed(storage.ErrSpent)(exec(ctx, q, spendProof, purpose, id, column.Millis(expires)))
 	})
-}
-
-func spend(ctx context.Context, q querier, u storage.Use) error {
-	return changed(storage.ErrSpent)(
-		exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
-			u.Purpose, u.ID, column.Millis(u.Expires)))
 }
 
 const recordFailure = `INSERT INTO failures AS f (key, count, first_at, last_at, expires_at)

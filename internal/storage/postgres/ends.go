@@ -34,7 +34,7 @@ func (s *Store) EndUpstreamsOnce(
 	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
 ) (out []storage.Upstream, err error) {
 	err = s.tx(ctx, "EndUpstreamsOnce", func(ctx context.Context, q querier) (err error) {
-		if err := spend(ctx, q, use); err != nil {
+		if err := portable.Spend(portableConn{ctx, q}, use); err != nil {
 			return err
 		}
 		out = nil // if the transaction is repeated

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 var putAssertedEnd = "INSERT INTO asserted_ends AS e (" + column.AssertedEndColumns + ") VALUES (?,?,?,?)" +
@@ -28,7 +29,7 @@ func (s *Store) EndAsserted(
 ) (ended int, err error) {
 	err = s.write(ctx, "EndAsserted", func(c *conn) error {
 		ended = 0 // if the transaction is repeated
-		if err := spend(c, use); err != nil {
+		if err := portable.Spend(portableConn{c}, use); err != nil {
 			return err
 		}
 		for _, row := range column.AssertedEndValues(e) {

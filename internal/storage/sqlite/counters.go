@@ -6,26 +6,14 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
-
-// Spend implements storage.Once.
-func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
-	return s.write(ctx, "Spend", func(c *conn) error {
-		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
-	})
-}
 
 // SpendProof implements storage.Proofs.
 func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.verb(ctx, "SpendProof", s.writer.doFleeting, func(c *conn) error {
-		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+		return portable.Spend(portableConn{c}, storage.Use{Purpose: purpose, ID: id, Expires: expires})
 	})
-}
-
-func spend(c *conn, u storage.Use) error {
-	return changed(storage.ErrSpent)(
-		c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-			u.Purpose, u.ID, column.Millis(u.Expires)))
 }
 
 const recordFailure = `INSERT INTO failures (key, count, first_at, last_at, expires_at) VALUES (?1, 1, ?2, ?2, ?2 + ?3)

@@ -29,7 +29,7 @@ func (s *Store) EndUpstreamsOnce(
 	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
 ) (out []storage.Upstream, err error) {
 	err = s.write(ctx, "EndUpstreamsOnce", func(c *conn) (err error) {
-		if err := spend(c, use); err != nil {
+		if err := portable.Spend(portableConn{c}, use); err != nil {
 			return err
 		}
 		out = nil // if the transaction is repeated

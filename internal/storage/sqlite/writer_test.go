@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // hold occupies the writer until release is called, so that verbs gather behind it.
@@ -235,7 +236,8 @@ func TestAVerbThatPanics(t *testing.T) {
 			}
 		}()
 		s.write(ctx, "panic", func(c *conn) error {
-			if err := spend(c, storage.Use{Purpose: "p", ID: "x", Expires: later()}); err != nil {
+			use := storage.Use{Purpose: "p", ID: "x", Expires: later()}
+			if err := portable.Spend(portableConn{c}, use); err != nil {
 				return err
 			}
 			panic("broken")

@@ -13,8 +13,22 @@ const lease = `INSERT INTO settings (name, value, expires_at) VALUES ($1, $2, $4
 ON CONFLICT (name) DO UPDATE SET value = excluded.value, expires_at = excluded.expires_at
 	WHERE settings.value = excluded.value OR settings.expires_at <= $3`
 
-// counters implements verbs of storage.Leases and storage.Failures.
+// counters implements verbs of storage.Once, storage.Leases and storage.Failures.
 type counters struct{ db Engine }
+
+// Spend implements storage.Once.
+func (s counters) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.db.Write(ctx, "Spend", func(c Conn) error {
+		return Spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+	})
+}
+
+// Spend uses up an identifier as a part of another verb.
+func Spend(c Conn, u storage.Use) error {
+	return changed(storage.ErrSpent)(
+		c.Exec("INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+			u.Purpose, u.ID, column.Millis(u.Expires)))
+}
 
 // Lease implements storage.Leases. It uses a row and not an advisory lock, because a pooler gives
 // each transaction another session.
