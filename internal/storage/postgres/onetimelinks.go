@@ -9,10 +9,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const (
-	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
 	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns +
 		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 	sameLinks = "user_id = $1 AND name_key = $2 AND kind = $3"
@@ -63,33 +63,13 @@ func linkable(ctx context.Context, q querier, l storage.OneTimeLink) error {
 	return err
 }
 
-func oneLink(ctx context.Context, q querier, query string, args ...any) (storage.OneTimeLink, error) {
-	var r column.LinkRow
-	if err := one(ctx, q, r.Dest(), query, args...); err != nil {
-		return storage.OneTimeLink{}, err
-	}
-	return r.Link()
-}
-
-// Link implements storage.OneTimeLinks.
-func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "Link", func(ctx context.Context, q querier) (err error) {
-		out, err = oneLink(ctx, q, readLink+"hash = $1 OR stop_hash = $1", h[:])
-		if err == nil && !now.Before(out.ExpiresAt) {
-			err = storage.ErrExpired
-		}
-		return err
-	})
-	return out, err
-}
-
 // AcceptInvitation implements storage.OneTimeLinks.
 func (s *Store) AcceptInvitation(
 	ctx context.Context, a storage.Acceptance,
 ) (u storage.User, joined []string, err error) {
 	err = s.tx(ctx, "AcceptInvitation", func(ctx context.Context, q querier) error {
 		u, joined = a.User, nil
-		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", a.Hash[:])
+		l, err := portable.OneLink(portableConn{ctx, q}, column.ReadLink+"hash = $1 FOR UPDATE", a.Hash[:])
 		if err == nil {
 			err = column.Invitable(l, a.Now)
 		}
@@ -128,7 +108,7 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 		if _, err := q.Exec(ctx, lockPerson, r.Hash[:]); err != nil {
 			return err
 		}
-		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", r.Hash[:])
+		l, err := portable.OneLink(portableConn{ctx, q}, column.ReadLink+"hash = $1 FOR UPDATE", r.Hash[:])
 		if err == nil {
 			err = column.Usable(l, r.Browser, r.Now)
 		}
@@ -164,65 +144,4 @@ func addPasskey(ctx context.Context, q querier, w *storage.Way) error {
 		return nil
 	}
 	return changed(storage.ErrFull)(exec(ctx, q, insertWay, wayValues(*w)...))
-}
-
-// StopLink implements storage.LinkStops.
-func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "StopLink", func(ctx context.Context, q querier) (err error) {
-		out, err = oneLink(ctx, q, "DELETE FROM one_time_links WHERE stop_hash = $1 AND expires_at > $2 RETURNING "+
-			column.LinkColumns, stop[:], column.Millis(now))
-		return err
-	})
-	return out, err
-}
-
-// StopLinks implements storage.LinkStops.
-func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
-	err = s.do(ctx, "StopLinks", func(ctx context.Context, q querier) error {
-		stopped, err := exec(ctx, q,
-			"DELETE FROM one_time_links WHERE user_id = $1 AND user_id <> '' AND expires_at > $2",
-			userID, column.Millis(now))
-		n = int(stopped)
-		return err
-	})
-	return n, err
-}
-
-// RecoveryLink implements storage.LinkStops.
-func (s *Store) RecoveryLink(
-	ctx context.Context, userID string, now time.Time,
-) (out storage.OneTimeLink, err error) {
-	err = s.do(ctx, "RecoveryLink", func(ctx context.Context, q querier) (err error) {
-		out, err = oneLink(ctx, q,
-			readLink+"user_id = $1 AND kind = $2 AND expires_at > $3 ORDER BY created_at DESC LIMIT 1",
-			userID, string(storage.LinkRecover), column.Millis(now))
-		return err
-	})
-	return out, err
-}
-
-// StopInvitation implements storage.LinkStops.
-func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
-	return s.do(ctx, "StopInvitation", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q,
-			"DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > $4",
-			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
-	})
-}
-
-// OpenLinks implements storage.LinkStops.
-func (s *Store) OpenLinks(
-	ctx context.Context, after storage.Hash, limit int, now time.Time,
-) (out []storage.OneTimeLink, err error) {
-	err = s.do(ctx, "OpenLinks", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.OneTimeLink, error) {
-			var r column.LinkRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.OneTimeLink{}, err
-			}
-			return r.Link()
-		}, readLink+"expires_at > $1 AND hash > $2 ORDER BY hash LIMIT $3", column.Millis(now), after[:], max(limit, 0))
-		return err
-	})
-	return out, err
 }

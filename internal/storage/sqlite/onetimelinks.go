@@ -7,10 +7,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const (
-	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
 	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 	sameLinks  = "user_id = ? AND name_key = ? AND kind = ?"
 )
@@ -56,33 +56,13 @@ func linkable(c *conn, l storage.OneTimeLink) error {
 	return nil
 }
 
-func oneLink(c *conn, query string, args ...any) (storage.OneTimeLink, error) {
-	var r column.LinkRow
-	if err := c.one(r.Dest(), query, args...); err != nil {
-		return storage.OneTimeLink{}, err
-	}
-	return r.Link()
-}
-
-// Link implements storage.OneTimeLinks.
-func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.read(ctx, "Link", func(c *conn) (err error) {
-		out, err = oneLink(c, readLink+"hash = ?1 OR stop_hash = ?1", h[:])
-		if err == nil && !now.Before(out.ExpiresAt) {
-			err = storage.ErrExpired
-		}
-		return err
-	})
-	return out, err
-}
-
 // AcceptInvitation implements storage.OneTimeLinks.
 func (s *Store) AcceptInvitation(
 	ctx context.Context, a storage.Acceptance,
 ) (u storage.User, joined []string, err error) {
 	err = s.write(ctx, "AcceptInvitation", func(c *conn) error {
 		u, joined = a.User, nil
-		l, err := oneLink(c, readLink+"hash = ?", a.Hash[:])
+		l, err := portable.OneLink(portableConn{c}, column.ReadLink+"hash = ?", a.Hash[:])
 		if err == nil {
 			err = column.Invitable(l, a.Now)
 		}
@@ -113,7 +93,7 @@ func (s *Store) AcceptInvitation(
 // RecoverAccount implements storage.OneTimeLinks.
 func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out storage.User, err error) {
 	err = s.write(ctx, "RecoverAccount", func(c *conn) error {
-		l, err := oneLink(c, readLink+"hash = ?", r.Hash[:])
+		l, err := portable.OneLink(portableConn{c}, column.ReadLink+"hash = ?", r.Hash[:])
 		if err == nil {
 			err = column.Usable(l, r.Browser, r.Now)
 		}
@@ -146,62 +126,4 @@ func addPasskey(c *conn, w *storage.Way) error {
 		return nil
 	}
 	return changed(storage.ErrFull)(c.exec(insertWay, wayValues(*w)...))
-}
-
-// StopLink implements storage.LinkStops.
-func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
-	err = s.write(ctx, "StopLink", func(c *conn) (err error) {
-		out, err = oneLink(c, "DELETE FROM one_time_links WHERE stop_hash = ? AND expires_at > ? RETURNING "+
-			column.LinkColumns, stop[:], column.Millis(now))
-		return err
-	})
-	return out, err
-}
-
-// StopLinks implements storage.LinkStops.
-func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
-	err = s.write(ctx, "StopLinks", func(c *conn) error {
-		stopped, err := c.exec("DELETE FROM one_time_links WHERE user_id = ? AND user_id <> '' AND expires_at > ?",
-			userID, column.Millis(now))
-		n = int(stopped)
-		return err
-	})
-	return n, err
-}
-
-// RecoveryLink implements storage.LinkStops.
-func (s *Store) RecoveryLink(
-	ctx context.Context, userID string, now time.Time,
-) (out storage.OneTimeLink, err error) {
-	err = s.read(ctx, "RecoveryLink", func(c *conn) (err error) {
-		out, err = oneLink(c, readLink+"user_id = ? AND kind = ? AND expires_at > ? ORDER BY created_at DESC LIMIT 1",
-			userID, string(storage.LinkRecover), column.Millis(now))
-		return err
-	})
-	return out, err
-}
-
-// StopInvitation implements storage.LinkStops.
-func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
-	return s.write(ctx, "StopInvitation", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > ?",
-			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
-	})
-}
-
-// OpenLinks implements storage.LinkStops.
-func (s *Store) OpenLinks(
-	ctx context.Context, after storage.Hash, limit int, now time.Time,
-) (out []storage.OneTimeLink, err error) {
-	err = s.read(ctx, "OpenLinks", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.OneTimeLink, error) {
-			var r column.LinkRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.OneTimeLink{}, err
-			}
-			return r.Link()
-		}, readLink+"expires_at > ? AND hash > ? ORDER BY hash LIMIT ?", column.Millis(now), after[:], max(limit, 0))
-		return err
-	})
-	return out, err
 }

@@ -21,6 +21,7 @@ const (
 const (
 	InsertClient = "INSERT INTO clients (" + ClientColumns +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14) ON CONFLICT DO NOTHING"
+	ReadLink  = "SELECT " + LinkColumns + " FROM one_time_links WHERE "
 	AddMember = `INSERT INTO group_members AS m (group_name, user_id, added_at)
 SELECT g.name, u.id, CAST($3 AS bigint) FROM account_groups g, users u WHERE g.name = $1 AND u.id = $2
 ON CONFLICT (group_name, user_id) DO UPDATE SET added_at = m.added_at`

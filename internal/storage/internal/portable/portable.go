@@ -49,6 +49,7 @@ type Verbs struct {
 	keys
 	nodes
 	notices
+	oneTimeLinks
 	outbox
 	proposals
 	providerGroups
@@ -84,6 +85,7 @@ func New(db Engine) Verbs {
 		keys{db},
 		nodes{db},
 		notices{db},
+		oneTimeLinks{db},
 		outbox{db},
 		proposals{db},
 		providerGroups{db},
