@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // homeSession selects the provider session that a session of the user $2 depends on: $6 if it is
@@ -49,7 +50,7 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 		if err := begun(ctx, q, se, by); err != nil {
 			return err
 		}
-		return spendCode(ctx, q, se.UserID, *by.RecoveryCode, se.CreatedAt)
+		return portable.SpendCode(portableConn{ctx, q}, se.UserID, *by.RecoveryCode, se.CreatedAt)
 	})
 }
 

@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -202,33 +200,6 @@ func (s *Store) ReplaceRecoveryCodes(
 		)
 	}
 	return s.held(ctx, "ReplaceRecoveryCodes", holdEnabled, userID, while(userID, in, replace))
-}
-
-// CheckRecoveryCode implements storage.RecoveryCodes.
-func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
-	return s.do(ctx, "CheckRecoveryCode", func(ctx context.Context, q querier) error {
-		return checkCode(ctx, q, userID, code)
-	})
-}
-
-func checkCode(ctx context.Context, q querier, userID string, code storage.Hash) error {
-	var used bool
-	err := one(ctx, q, []any{&used}, `SELECT r.used_at IS NOT NULL FROM recovery_codes r JOIN users u ON u.id = r.user_id
-		WHERE r.user_id = $1 AND r.hash = $2 AND NOT u.disabled`, userID, code[:])
-	if err == nil && used {
-		return storage.ErrSpent
-	}
-	return err
-}
-
-// spendCode uses up a recovery code with its sign-in.
-func spendCode(ctx context.Context, q querier, userID string, code storage.Hash, now time.Time) error {
-	n, err := exec(ctx, q, "UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL",
-		userID, code[:], column.Millis(now))
-	if err != nil || n > 0 {
-		return err
-	}
-	return cmp.Or(checkCode(ctx, q, userID, code), storage.ErrNotFound)
 }
 
 const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT u.id) FILTER (WHERE NOT (u.password_hash <> '' AND $1)

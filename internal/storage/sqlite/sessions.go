@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const putSession = "WITH home_session AS (" + homeSession + ") INSERT INTO sessions (" + column.SessionInsert + `)
@@ -39,7 +40,7 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 		case err != nil:
 			return err
 		case n > 0 && by.RecoveryCode != nil:
-			return spendCode(c, se.UserID, *by.RecoveryCode, se.CreatedAt)
+			return portable.SpendCode(portableConn{c}, se.UserID, *by.RecoveryCode, se.CreatedAt)
 		case n > 0:
 			return nil
 		}

@@ -1,10 +1,8 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
@@ -185,31 +183,6 @@ func (s *Store) ReplaceRecoveryCodes(
 		}
 		return nil
 	})
-}
-
-// CheckRecoveryCode implements storage.RecoveryCodes.
-func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
-	return s.read(ctx, "CheckRecoveryCode", func(c *conn) error { return checkCode(c, userID, code) })
-}
-
-func checkCode(c *conn, userID string, code storage.Hash) error {
-	var used bool
-	err := c.one([]any{&used}, `SELECT r.used_at IS NOT NULL FROM recovery_codes r JOIN users u ON u.id = r.user_id
-		WHERE r.user_id = ? AND r.hash = ? AND NOT u.disabled`, userID, code[:])
-	if err == nil && used {
-		return storage.ErrSpent
-	}
-	return err
-}
-
-// spendCode uses up a recovery code with its sign-in.
-func spendCode(c *conn, userID string, code storage.Hash, now time.Time) error {
-	n, err := c.exec("UPDATE recovery_codes SET used_at = ?3 WHERE user_id = ?1 AND hash = ?2 AND used_at IS NULL",
-		userID, code[:], column.Millis(now))
-	if err != nil || n > 0 {
-		return err
-	}
-	return cmp.Or(checkCode(c, userID, code), storage.ErrNotFound)
 }
 
 const passkeyHosts = `SELECT w.rp_id, count(*), count(DISTINCT w.user_id), count(DISTINCT CASE WHEN NOT (u.password_hash <> '' AND ?1)

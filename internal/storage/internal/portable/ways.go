@@ -1,13 +1,15 @@
 package portable
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
-// ways implements verbs of storage.Ways and of its custody.
+// ways implements verbs of storage.Ways and storage.RecoveryCodes.
 type ways struct{ db Engine }
 
 // Ways implements storage.Ways.
@@ -66,4 +68,29 @@ func (s ways) ResealWay(ctx context.Context, id string, old, sealed []byte) erro
 		return changed(storage.ErrSpent)(
 			c.Exec("UPDATE ways SET data = $1 WHERE id = $2 AND kind = 'app' AND data = $3", sealed, id, old))
 	})
+}
+
+// CheckRecoveryCode implements storage.RecoveryCodes.
+func (s ways) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
+	return s.db.Read(ctx, "CheckRecoveryCode", func(c Conn) error { return checkCode(c, userID, code) })
+}
+
+func checkCode(c Conn, userID string, code storage.Hash) error {
+	var used bool
+	err := c.One([]any{&used}, `SELECT r.used_at IS NOT NULL FROM recovery_codes r JOIN users u ON u.id = r.user_id
+		WHERE r.user_id = $1 AND r.hash = $2 AND NOT u.disabled`, userID, code[:])
+	if err == nil && used {
+		return storage.ErrSpent
+	}
+	return err
+}
+
+// SpendCode uses up a recovery code with its sign-in.
+func SpendCode(c Conn, userID string, code storage.Hash, now time.Time) error {
+	n, err := c.Exec("UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL",
+		userID, code[:], column.Millis(now))
+	if err != nil || n > 0 {
+		return err
+	}
+	return cmp.Or(checkCode(c, userID, code), storage.ErrNotFound)
 }
