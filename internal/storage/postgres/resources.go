@@ -9,26 +9,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
-
-// AddResource implements storage.Resources.
-func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
-	return s.tx(ctx, "AddResource", func(ctx context.Context, q querier) error {
-		return addAddresses(ctx, q, column.Addresses(r))
-	})
-}
-
-func addAddresses(ctx context.Context, q querier, rows []column.Address) error {
-	for _, row := range rows {
-		err := changed(storage.ErrExists)(exec(ctx, q,
-			"INSERT INTO resources ("+column.AddressColumns+") VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT DO NOTHING",
-			row.Values()...))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // ReplaceResource implements storage.Resources. It updates the row of the resource first, so that
 // one caller at a time changes the aliases.
@@ -56,7 +38,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 			return err
 		}
 		r.CreatedAt = now
-		return addAddresses(ctx, q, slices.DeleteFunc(column.Addresses(r)[1:],
+		return portable.AddAddresses(portableConn{ctx, q}, slices.DeleteFunc(column.Addresses(r)[1:],
 			func(row column.Address) bool { return slices.Contains(had, row.URI) }))
 	})
 }

@@ -7,24 +7,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
-
-// AddResource implements storage.Resources.
-func (s *Store) AddResource(ctx context.Context, r storage.Resource) error {
-	return s.write(ctx, "AddResource", func(c *conn) error { return addAddresses(c, column.Addresses(r)) })
-}
-
-func addAddresses(c *conn, rows []column.Address) error {
-	for _, row := range rows {
-		err := changed(storage.ErrExists)(
-			c.exec("INSERT INTO resources ("+column.AddressColumns+") VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-				row.Values()...))
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // ReplaceResource implements storage.Resources.
 func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now time.Time) error {
@@ -51,7 +35,7 @@ func (s *Store) ReplaceResource(ctx context.Context, r storage.Resource, now tim
 			return err
 		}
 		r.CreatedAt = now
-		return addAddresses(c, slices.DeleteFunc(column.Addresses(r)[1:],
+		return portable.AddAddresses(portableConn{c}, slices.DeleteFunc(column.Addresses(r)[1:],
 			func(row column.Address) bool { return slices.Contains(had, row.URI) }))
 	})
 }
