@@ -181,24 +181,6 @@ func describe(ctx context.Context, q querier, a *storage.FiledApplication) (err 
 	return err
 }
 
-// ApplicationClients implements storage.Applications.
-func (s *Store) ApplicationClients(
-	ctx context.Context, key, after string, limit int,
-) (out []storage.Client, err error) {
-	err = s.do(ctx, "ApplicationClients", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.Client, error) {
-			var r column.ClientRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.Client{}, err
-			}
-			return r.Client()
-		}, "SELECT "+column.ClientColumns+
-			" FROM clients WHERE application = $1 AND id > $2 AND deleted_at IS NULL ORDER BY id LIMIT $3", key, after, limit)
-		return err
-	})
-	return out, err
-}
-
 // ApplicationGrants implements storage.Applications.
 func (s *Store) ApplicationGrants(
 	ctx context.Context, key string, now time.Time, limit int,
@@ -250,30 +232,6 @@ func cutApplication(ctx context.Context, q querier, row column.CutRow, now time.
 		steps = append(steps, noteCut(storage.Selection{ClientID: id}, now)...)
 	}
 	return all(ctx, q, append(steps, statement{putApplicationCut, row.Values(0)})...)
-}
-
-// ReleaseApplication implements storage.Applications.
-func (s *Store) ReleaseApplication(ctx context.Context, key string) error {
-	return s.do(ctx, "ReleaseApplication", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM application_holds WHERE application = $1", key))
-	})
-}
-
-// Holds implements storage.Applications.
-func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err error) {
-	err = s.do(ctx, "Holds", func(ctx context.Context, q querier) error {
-		all, err := each(ctx, q, func(row pgx.CollectableRow) (storage.Hold, error) {
-			var r column.HoldRow
-			err := row.Scan(r.Dest()...)
-			return r.Hold(), err
-		}, column.AllHolds)
-		out = make(map[string]storage.Hold, len(all))
-		for _, h := range all {
-			out[h.Application] = h
-		}
-		return err
-	})
-	return out, err
 }
 
 // DeleteApplication implements storage.Applications.

@@ -159,24 +159,6 @@ func describe(c *conn, a *storage.FiledApplication) (err error) {
 	return err
 }
 
-// ApplicationClients implements storage.Applications.
-func (s *Store) ApplicationClients(
-	ctx context.Context, key, after string, limit int,
-) (out []storage.Client, err error) {
-	err = s.read(ctx, "ApplicationClients", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.Client, error) {
-			var r column.ClientRow
-			if err := row.Scan(r.Dest()...); err != nil {
-				return storage.Client{}, err
-			}
-			return r.Client()
-		}, "SELECT "+column.ClientColumns+
-			" FROM clients WHERE application = ? AND id > ? AND deleted_at IS NULL ORDER BY id LIMIT ?", key, after, limit)
-		return err
-	})
-	return out, err
-}
-
 // ApplicationGrants implements storage.Applications.
 func (s *Store) ApplicationGrants(
 	ctx context.Context, key string, now time.Time, limit int,
@@ -242,30 +224,6 @@ func noteApplicationCut(c *conn, key string, now time.Time) func() error {
 		}
 		return nil
 	}
-}
-
-// ReleaseApplication implements storage.Applications.
-func (s *Store) ReleaseApplication(ctx context.Context, key string) error {
-	return s.write(ctx, "ReleaseApplication", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("DELETE FROM application_holds WHERE application = ?", key))
-	})
-}
-
-// Holds implements storage.Applications.
-func (s *Store) Holds(ctx context.Context) (out map[string]storage.Hold, err error) {
-	err = s.read(ctx, "Holds", func(c *conn) error {
-		all, err := each(c, func(row scanner) (storage.Hold, error) {
-			var r column.HoldRow
-			err := row.Scan(r.Dest()...)
-			return r.Hold(), err
-		}, column.AllHolds)
-		out = make(map[string]storage.Hold, len(all))
-		for _, h := range all {
-			out[h.Application] = h
-		}
-		return err
-	})
-	return out, err
 }
 
 // DeleteApplication implements storage.Applications.

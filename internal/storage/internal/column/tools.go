@@ -9,25 +9,25 @@ const (
 	ToolWithTexts = toolColumns + ", accepted_text, offered_text"
 )
 
-// SeenToolColumns are the columns of SeenTool.
-const SeenToolColumns = "resource, name, accepted, accepted_text, accepted_at, offered, offered_text, offered_at"
+const newDigest = "coalesce(excluded.accepted, excluded.offered)"
 
-// SeenTool returns the values of a tool that was unknown.
+// SeeTool stores an unknown tool, and offers a new definition of a known one. SeenTool returns
+// its values.
+const SeeTool = "INSERT INTO tools AS t (resource, name, accepted, accepted_text, accepted_at, offered, offered_text, offered_at)" +
+	" VALUES ($1,$2,$3,$4,$5,$6,$7,$8)" +
+	" ON CONFLICT (resource, name) DO UPDATE SET offered = " + newDigest +
+	", offered_text = excluded.accepted_text || excluded.offered_text" + // one of them is empty
+	", offered_at = excluded.accepted_at + excluded.offered_at" +
+	" WHERE coalesce(t.accepted, $9) <> " + newDigest + " AND coalesce(t.offered, $9) <> " + newDigest +
+	" RETURNING " + ToolColumns
+
+// SeenTool returns the values of a tool for SeeTool.
 func SeenTool(resource, name string, d storage.ToolDefinition, trust bool) []any {
+	none := []byte{0} // the digest of no tool
 	if trust {
-		return []any{resource, name, d.Digest[:], d.Text, Millis(d.At), nil, "", int64(0)}
+		return []any{resource, name, d.Digest[:], d.Text, Millis(d.At), nil, "", int64(0), none}
 	}
-	return []any{resource, name, nil, "", int64(0), d.Digest[:], d.Text, Millis(d.At)}
-}
-
-// ToolAgain returns the clause that updates a known tool. none is the SQL for no digest.
-func ToolAgain(none string) string {
-	const seen = "coalesce(excluded.accepted, excluded.offered)"
-	return " ON CONFLICT (resource, name) DO UPDATE SET offered = " + seen +
-		", offered_text = excluded.accepted_text || excluded.offered_text" + // one of them is empty
-		", offered_at = excluded.accepted_at + excluded.offered_at" +
-		" WHERE coalesce(t.accepted, " + none + ") <> " + seen + " AND coalesce(t.offered, " + none + ") <> " + seen +
-		" RETURNING " + ToolColumns
+	return []any{resource, name, nil, "", int64(0), d.Digest[:], d.Text, Millis(d.At), none}
 }
 
 // ToolRow reads a tool.

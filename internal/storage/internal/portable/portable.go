@@ -42,6 +42,7 @@ type Verbs struct {
 	departures
 	devices
 	events
+	filedApplications
 	grants
 	groups
 	identities
@@ -78,6 +79,7 @@ func New(db Engine) Verbs {
 		departures{db},
 		devices{db},
 		events{db},
+		filedApplications{db},
 		grants{db},
 		groups{db},
 		identities{db},

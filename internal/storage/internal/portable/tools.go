@@ -2,6 +2,9 @@ package portable
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
@@ -19,8 +22,37 @@ const (
 WHERE resource = $1 AND name = $2 AND offered IS NOT NULL AND (offered = $3 OR accepted = $3)`
 )
 
-// tools implements storage.Tools, except SeeTools.
+// tools implements storage.Tools.
 type tools struct{ db Engine }
+
+// SeeTools implements storage.Tools.
+func (s tools) SeeTools(
+	ctx context.Context, resource string, seen map[string]storage.ToolDefinition, trust bool,
+) (fresh []storage.Tool, err error) {
+	if len(seen) == 0 {
+		return nil, nil
+	}
+	err = s.db.Transact(ctx, "SeeTools", func(c Conn) error {
+		fresh = nil
+		for _, name := range slices.Sorted(maps.Keys(seen)) {
+			var row column.ToolRow
+			err := c.One(row.Dest(), column.SeeTool, column.SeenTool(resource, name, seen[name], trust)...)
+			if errors.Is(err, storage.ErrNotFound) {
+				continue // already known
+			}
+			if err != nil {
+				return err
+			}
+			t, err := row.Done()
+			if err != nil {
+				return err
+			}
+			fresh = append(fresh, t)
+		}
+		return nil
+	})
+	return fresh, err
+}
 
 // Tools implements storage.Tools.
 func (s tools) Tools(ctx context.Context, resource string) (out []storage.Tool, err error) {
