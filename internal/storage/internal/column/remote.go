@@ -47,3 +47,7 @@ func (r *RemoteRow) RemoteSignIn() (out storage.RemoteSignIn, err error) {
 func RemoteValues(r storage.RemoteSignIn) []any {
 	return []any{r.Secret[:], r.Code[:], r.Agent, r.Address, Millis(r.CreatedAt), Millis(r.ExpiresAt)}
 }
+
+// ApproverLives finds the session $1 of an enabled user at the time $2.
+const ApproverLives = `SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
+WHERE s.hash = $1 AND s.expires_at > $2 AND NOT u.disabled AND NOT ` + IsSignedOut
