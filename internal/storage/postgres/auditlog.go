@@ -9,12 +9,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const (
-	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
-	coalesce((SELECT mark FROM audit_writers WHERE id = $1), 0) FROM audit_head`
-
 	// lockAudit lets writers queue. A disconnected writer gives up its place after some seconds.
 	lockAudit = `SELECT size, first_idx, set_config('idle_in_transaction_session_timeout', '10s', true)
 FROM audit_head WHERE name = 'log' FOR UPDATE`
@@ -36,19 +34,6 @@ ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes`
 	removeAudit = "DELETE FROM audit_entries WHERE idx >= $1 AND idx < $2"
 	moveAudit   = "UPDATE audit_head SET first_idx = $2 WHERE name = 'log' AND first_idx = $1"
 )
-
-// AuditHead implements storage.AuditLog.
-func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
-	err = s.do(ctx, "AuditHead", func(ctx context.Context, q querier) (err error) {
-		h, err = readAuditHead(ctx, q, writer)
-		return err
-	})
-	return h, err
-}
-
-func readAuditHead(ctx context.Context, q querier, writer string) (h storage.AuditHead, err error) {
-	return h, one(ctx, q, []any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
-}
 
 // AppendAudit implements storage.AuditLog. It locks the head row while other writers wait, so it
 // sends as much as possible at once.
@@ -129,7 +114,7 @@ func tileArrays(tiles []storage.AuditTile) []any {
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
 	err = s.txCommitted(ctx, "RemoveAudit", func(ctx context.Context, q querier) error {
-		h, err := readAuditHead(ctx, q, "")
+		h, err := portable.AuditHead(portableConn{ctx, q}, "")
 		if err != nil {
 			return err
 		}

@@ -6,12 +6,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const (
-	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
-	coalesce((SELECT mark FROM audit_writers WHERE id = ?1), 0) FROM audit_head`
-
 	growAudit = `INSERT INTO audit_head (name, size, first_idx) VALUES ('log', ?1, 0)
 ON CONFLICT (name) DO UPDATE SET size = size + ?1`
 	markAudit = `INSERT INTO audit_writers (id, mark, at) VALUES (?1, ?2, ?3)
@@ -30,26 +28,13 @@ const entriesAtOnce = 16
 
 var putManyEntries = putEntry + strings.Repeat(", (?,?,?,?,?,?)", entriesAtOnce-1)
 
-// AuditHead implements storage.AuditLog.
-func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
-	err = s.read(ctx, "AuditHead", func(c *conn) (err error) {
-		h, err = readAuditHead(c, writer)
-		return err
-	})
-	return h, err
-}
-
-func readAuditHead(c *conn, writer string) (h storage.AuditHead, err error) {
-	return h, c.one([]any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
-}
-
 // AppendAudit implements storage.AuditLog.
 func (s *Store) AppendAudit(
 	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
 ) error {
 	return s.write(ctx, "AppendAudit", func(c *conn) (err error) {
 		var end storage.AuditEnd
-		if end.AuditHead, err = readAuditHead(c, writer); err != nil {
+		if end.AuditHead, err = portable.AuditHead(portableConn{c}, writer); err != nil {
 			return err
 		}
 		if end.Size != known {
@@ -106,7 +91,7 @@ func readAuditTile(row scanner) (storage.AuditTile, error) { return column.ReadA
 // RemoveAudit implements storage.AuditLog.
 func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
 	err = s.write(ctx, "RemoveAudit", func(c *conn) error {
-		h, err := readAuditHead(c, "")
+		h, err := portable.AuditHead(portableConn{c}, "")
 		if err != nil {
 			return err
 		}

@@ -8,8 +8,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
 )
 
+const auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
+	coalesce((SELECT mark FROM audit_writers WHERE id = $1), 0) FROM audit_head`
+
 // auditLog implements verbs of storage.AuditLog and storage.AuditCheckpoints.
 type auditLog struct{ db Engine }
+
+// AuditHead implements storage.AuditLog.
+func (s auditLog) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
+	err = s.db.Read(ctx, "AuditHead", func(c Conn) (err error) {
+		h, err = AuditHead(c, writer)
+		return err
+	})
+	return h, err
+}
+
+// AuditHead returns the head of the log for another verb.
+func AuditHead(c Conn, writer string) (h storage.AuditHead, err error) {
+	err = c.One([]any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
+	return h, err
+}
 
 // AuditEntries implements storage.AuditLog.
 func (s auditLog) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
