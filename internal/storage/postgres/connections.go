@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -43,18 +44,10 @@ func (s *Store) Connections(
 		if _, err := q.Exec(ctx, inOrder); err != nil {
 			return err
 		}
-		out, err = each(ctx, q, scanConnection, sql+pageOrder, args...)
+		out, err = portable.Each(portableConn{ctx, q}, column.ReadConnection, sql+pageOrder, args...)
 		return err
 	})
 	return out, err
-}
-
-func scanConnection(row pgx.CollectableRow) (storage.Connection, error) {
-	var r column.ConnectionRow
-	if err := row.Scan(r.Dest()...); err != nil {
-		return storage.Connection{}, err
-	}
-	return r.Connection()
 }
 
 // Connection implements storage.Connections.
@@ -91,7 +84,7 @@ func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Sco
 			return err
 		}
 		grants, err := each(ctx, q, func(row pgx.CollectableRow) (storage.Grant, error) {
-			connection, err := scanConnection(row)
+			connection, err := column.ReadConnection(row)
 			return connection.Grant, err
 		}, "SELECT "+column.ConnectionRead+" FROM grants g WHERE "+ofConnected, of...)
 		if err != nil {

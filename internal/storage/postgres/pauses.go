@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // Verbs that give an application a grant, and verbs that pause it, lock the row of the pause. So
@@ -37,36 +38,7 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(p.paused_at, excluded.paused
 	SELECT %[1]s::text, %[2]s::text, %[3]s::text, %[4]s::text, '', '', %[5]s::bigint
 	WHERE NOT EXISTS (SELECT 1 FROM pauses WHERE %[6]s)
 	ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE p.paused_at IS NULL`
-
-	readPauses = "SELECT " + column.PauseRead + " FROM pauses WHERE paused_at IS NOT NULL AND "
 )
-
-// Pauses implements storage.Pauses.
-func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
-	err = s.do(ctx, "Pauses", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, scanPause, readPauses+"user_id = $1 ORDER BY paused_at DESC, id LIMIT $2",
-			userID, storage.MaxPauses)
-		return err
-	})
-	return out, err
-}
-
-func scanPause(row pgx.CollectableRow) (storage.Pause, error) {
-	var r column.PauseRow
-	err := row.Scan(r.Dest()...)
-	return r.Pause(), err
-}
-
-// PauseByID implements storage.Pauses.
-func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
-	err = s.do(ctx, "PauseByID", func(ctx context.Context, q querier) error {
-		var r column.PauseRow
-		err := one(ctx, q, r.Dest(), readPauses+"id = $1", id)
-		p = r.Pause()
-		return err
-	})
-	return p, err
-}
 
 // PauseOf implements storage.Pauses.
 func (s *Store) PauseOf(
@@ -74,7 +46,7 @@ func (s *Store) PauseOf(
 ) (p storage.Pause, err error) {
 	err = s.do(ctx, "PauseOf", func(ctx context.Context, q querier) error {
 		var r column.PauseRow
-		err := one(ctx, q, r.Dest(), readPauses+"(id = $1 OR "+fmt.Sprintf(begunBy, "$2", "$3", "$4")+
+		err := one(ctx, q, r.Dest(), column.ReadPauses+"(id = $1 OR "+fmt.Sprintf(begunBy, "$2", "$3", "$4")+
 			") ORDER BY id = $1 DESC LIMIT 1",
 			storage.PauseID(userID, client.Application(), resource), userID, resource, client.ID)
 		p = r.Pause()
@@ -90,7 +62,7 @@ func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) 
 			return err
 		}
 		var r column.PauseRow
-		err := one(ctx, q, r.Dest(), readPauses+"id = $1 AND user_id = $2 FOR UPDATE", id, userID)
+		err := one(ctx, q, r.Dest(), column.ReadPauses+"id = $1 AND user_id = $2 FOR UPDATE", id, userID)
 		if err != nil {
 			return err
 		}
@@ -149,7 +121,8 @@ func unitePauses(ctx context.Context, q querier, key, into string, now time.Time
 	if err != nil {
 		return err
 	}
-	paused, err := each(ctx, q, scanPause, readPauses+"application = ANY($1) ORDER BY id", keys)
+	paused, err := portable.Each(portableConn{ctx, q}, column.ReadPause,
+		column.ReadPauses+"application = ANY($1) ORDER BY id", keys)
 	if err != nil {
 		return err
 	}

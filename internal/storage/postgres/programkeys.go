@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 const (
@@ -71,7 +72,7 @@ func (s *Store) ProgramKeys(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Connection, err error) {
 	err = s.do(ctx, "ProgramKeys", func(ctx context.Context, q querier) error {
-		out, err = each(ctx, q, scanConnection, listKeys, userID, column.Millis(now))
+		out, err = portable.Each(portableConn{ctx, q}, column.ReadConnection, listKeys, userID, column.Millis(now))
 		return err
 	})
 	return out, err

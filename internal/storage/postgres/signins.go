@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/verdict"
 )
 
@@ -20,19 +19,11 @@ func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
 	err = s.do(ctx, "Sessions", func(ctx context.Context, q querier) error {
-		out, err = each(ctx, q, scanSession, selectSessions+" ORDER BY s.created_at DESC, s.hash LIMIT $3",
-			userID, column.Millis(now), max(limit, 0))
+		out, err = portable.Each(portableConn{ctx, q}, column.ReadSession,
+			selectSessions+" ORDER BY s.created_at DESC, s.hash LIMIT $3", userID, column.Millis(now), max(limit, 0))
 		return err
 	})
 	return out, err
-}
-
-func scanSession(row pgx.CollectableRow) (storage.Session, error) {
-	var r column.SessionRow
-	if err := row.Scan(r.Dest()...); err != nil {
-		return storage.Session{}, err
-	}
-	return r.Session()
 }
 
 // EndSignIn implements storage.UserSessions.
@@ -55,7 +46,8 @@ func (s *Store) endSignIns(
 	ctx context.Context, verb string, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {
 	err = s.tx(ctx, verb, func(ctx context.Context, q querier) error {
-		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", e.UserID, column.Millis(e.Now))
+		all, err := portable.Each(portableConn{ctx, q}, column.ReadSession, selectSessions+" ORDER BY s.hash",
+			e.UserID, column.Millis(e.Now))
 		if err != nil {
 			return err
 		}

@@ -115,17 +115,9 @@ func (c *conn) each(f func(scanner) error, query string, args ...any) (err error
 	return rows.Err()
 }
 
-// each returns f's result for every row. A verb may run twice, so the list is always a new one.
-func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) (out []T, err error) {
-	err = c.each(func(row scanner) error {
-		one, err := f(row)
-		out = append(out, one)
-		return err
-	}, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+// each returns f's result for every row.
+func each[T any](c *conn, f func(scanner) (T, error), query string, args ...any) ([]T, error) {
+	return portable.Each(portableConn{c}, f, query, args...)
 }
 
 // reads reports whether a statement changes nothing. Other statements may also return rows.

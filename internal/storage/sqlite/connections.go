@@ -29,18 +29,10 @@ func (s *Store) Connections(
 	ctx context.Context, userID, before string, now time.Time, limit int,
 ) (out []storage.Connection, err error) {
 	err = s.read(ctx, "Connections", func(c *conn) error {
-		out, err = each(c, scanConnection, pageConnections, userID, column.Millis(now), before, max(limit, 0))
+		out, err = each(c, column.ReadConnection, pageConnections, userID, column.Millis(now), before, max(limit, 0))
 		return err
 	})
 	return out, err
-}
-
-func scanConnection(row scanner) (storage.Connection, error) {
-	var r column.ConnectionRow
-	if err := row.Scan(r.Dest()...); err != nil {
-		return storage.Connection{}, err
-	}
-	return r.Connection()
 }
 
 // Connection implements storage.Connections.
@@ -70,7 +62,7 @@ func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Sco
 			return err
 		}
 		grants, err := each(c, func(row scanner) (storage.Grant, error) {
-			connection, err := scanConnection(row)
+			connection, err := column.ReadConnection(row)
 			return connection.Grant, err
 		}, "SELECT "+column.ConnectionRead+" FROM grants g WHERE "+ofConnected, userID, column.Millis(now), g.Resource,
 			column.List(app.Clients))

@@ -24,36 +24,7 @@ ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_a
 	// notPaused is the condition that the application of an approval is not paused.
 	notPaused = `
 	AND NOT EXISTS (SELECT 1 FROM pauses WHERE ` + holdsBack + ")"
-
-	readPauses = "SELECT " + column.PauseRead + " FROM pauses WHERE paused_at IS NOT NULL AND "
 )
-
-// Pauses implements storage.Pauses.
-func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
-	err = s.read(ctx, "Pauses", func(c *conn) (err error) {
-		out, err = each(c, scanPause, readPauses+"user_id = ? ORDER BY paused_at DESC, id LIMIT ?", userID,
-			storage.MaxPauses)
-		return err
-	})
-	return out, err
-}
-
-func scanPause(row scanner) (storage.Pause, error) {
-	var r column.PauseRow
-	err := row.Scan(r.Dest()...)
-	return r.Pause(), err
-}
-
-// PauseByID implements storage.Pauses.
-func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
-	err = s.read(ctx, "PauseByID", func(c *conn) error {
-		var r column.PauseRow
-		err := c.one(r.Dest(), readPauses+"id = ?", id)
-		p = r.Pause()
-		return err
-	})
-	return p, err
-}
 
 // PauseOf implements storage.Pauses.
 func (s *Store) PauseOf(
@@ -62,7 +33,7 @@ func (s *Store) PauseOf(
 	err = s.read(ctx, "PauseOf", func(c *conn) error {
 		id := storage.PauseID(userID, client.Application(), resource)
 		var r column.PauseRow
-		err := c.one(r.Dest(), readPauses+holdsBack+" ORDER BY id = ? DESC LIMIT 1",
+		err := c.one(r.Dest(), column.ReadPauses+holdsBack+" ORDER BY id = ? DESC LIMIT 1",
 			id, userID, resource, client.ID, id)
 		p = r.Pause()
 		return err
@@ -74,7 +45,7 @@ func (s *Store) PauseOf(
 func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
 	return s.write(ctx, "EndPause", func(c *conn) error {
 		var r column.PauseRow
-		if err := c.one(r.Dest(), readPauses+"id = ? AND user_id = ?", id, userID); err != nil {
+		if err := c.one(r.Dest(), column.ReadPauses+"id = ? AND user_id = ?", id, userID); err != nil {
 			return err
 		}
 		p := r.Pause()
@@ -138,7 +109,8 @@ func unitePauses(c *conn, key, into string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	paused, err := each(c, scanPause, readPauses+"application IN (SELECT value FROM json_each(?))", column.List(keys))
+	paused, err := each(c, column.ReadPause,
+		column.ReadPauses+"application IN (SELECT value FROM json_each(?))", column.List(keys))
 	if err != nil {
 		return err
 	}

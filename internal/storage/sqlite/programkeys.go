@@ -61,7 +61,7 @@ func (s *Store) ProgramKeys(
 	ctx context.Context, userID string, now time.Time,
 ) (out []storage.Connection, err error) {
 	err = s.read(ctx, "ProgramKeys", func(c *conn) error {
-		out, err = each(c, scanConnection, listKeys, userID, column.Millis(now))
+		out, err = each(c, column.ReadConnection, listKeys, userID, column.Millis(now))
 		return err
 	})
 	return out, err

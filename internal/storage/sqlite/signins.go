@@ -17,18 +17,10 @@ func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
 	err = s.read(ctx, "Sessions", func(c *conn) error {
-		out, err = each(c, scanSession, selectSessions+" LIMIT ?", userID, column.Millis(now), max(limit, 0))
+		out, err = each(c, column.ReadSession, selectSessions+" LIMIT ?", userID, column.Millis(now), max(limit, 0))
 		return err
 	})
 	return out, err
-}
-
-func scanSession(row scanner) (storage.Session, error) {
-	var r column.SessionRow
-	if err := row.Scan(r.Dest()...); err != nil {
-		return storage.Session{}, err
-	}
-	return r.Session()
 }
 
 // EndSignIn implements storage.UserSessions.
@@ -51,7 +43,7 @@ func (s *Store) endSignIns(
 ) (ended int, err error) {
 	err = s.write(ctx, verb, func(c *conn) error {
 		ended = 0
-		all, err := each(c, scanSession, selectSessions, e.UserID, column.Millis(e.Now))
+		all, err := each(c, column.ReadSession, selectSessions, e.UserID, column.Millis(e.Now))
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,9 @@ import (
 // PauseRead are the columns of a pause in the order of PauseRow.Dest.
 const PauseRead = "id, user_id, application, resource, client_id, client_name, paused_at"
 
+// ReadPauses begins a statement that finds pauses.
+const ReadPauses = "SELECT " + PauseRead + " FROM pauses WHERE paused_at IS NOT NULL AND "
+
 // TurnFor is how long the row is kept that makes an approval and a pause wait for each other. It
 // only has to outlive their transactions.
 const TurnFor = time.Hour
@@ -30,6 +33,13 @@ func (r *PauseRow) Dest() []any {
 func (r *PauseRow) Pause() storage.Pause {
 	r.p.At = Time(r.at)
 	return r.p
+}
+
+// ReadPause reads PauseRead.
+func ReadPause(row interface{ Scan(dest ...any) error }) (storage.Pause, error) {
+	var r PauseRow
+	err := row.Scan(r.Dest()...)
+	return r.Pause(), err
 }
 
 // PauseValues returns the values of a new pause of an application, in the order of PauseRead. If the client of the

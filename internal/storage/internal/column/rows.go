@@ -183,6 +183,15 @@ func (r *SessionRow) Session() (se storage.Session, err error) {
 	return se, err
 }
 
+// ReadSession reads a row of SessionRow.
+func ReadSession(row interface{ Scan(dest ...any) error }) (storage.Session, error) {
+	var r SessionRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Session{}, err
+	}
+	return r.Session()
+}
+
 // SessionValues returns the values of SessionInsert.
 func SessionValues(se storage.Session) []any {
 	return []any{
@@ -273,6 +282,15 @@ func (r *ConnectionRow) Connection() (c storage.Connection, err error) {
 		c.UsedAt = c.FirstUsedAt
 	}
 	return c, nil
+}
+
+// ReadConnection reads a row of ConnectionRow.
+func ReadConnection(row interface{ Scan(dest ...any) error }) (storage.Connection, error) {
+	var r ConnectionRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Connection{}, err
+	}
+	return r.Connection()
 }
 
 // GrantValues returns the values of GrantColumns.

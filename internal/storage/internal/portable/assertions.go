@@ -15,7 +15,7 @@ func (s trustLinks) ListTrustLinks(
 	ctx context.Context, userID, issuer string, after storage.TrustName, limit int,
 ) (out []storage.TrustLink, err error) {
 	err = s.db.Read(ctx, "ListTrustLinks", func(c Conn) error {
-		out, err = each(c, func(row Row) (storage.TrustLink, error) {
+		out, err = Each(c, func(row Row) (storage.TrustLink, error) {
 			var r column.TrustLinkRow
 			err := row.Scan(r.Dest()...)
 			return r.Link(), err

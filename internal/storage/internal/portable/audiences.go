@@ -25,7 +25,7 @@ func (s audiences) AddAudience(ctx context.Context, a storage.Audience) error {
 // ListAudiences implements storage.Audiences.
 func (s audiences) ListAudiences(ctx context.Context) (out []storage.Audience, err error) {
 	err = s.db.Read(ctx, "ListAudiences", func(c Conn) (err error) {
-		out, err = each(c, column.ReadAudience, "SELECT "+column.AudienceColumns+" FROM audiences ORDER BY issuer")
+		out, err = Each(c, column.ReadAudience, "SELECT "+column.AudienceColumns+" FROM audiences ORDER BY issuer")
 		return err
 	})
 	return out, err

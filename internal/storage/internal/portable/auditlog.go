@@ -33,7 +33,7 @@ func AuditHead(c Conn, writer string) (h storage.AuditHead, err error) {
 func (s auditLog) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
 	sql, args := column.AuditSelect(q)
 	err = s.db.Read(ctx, "AuditEntries", func(c Conn) (err error) {
-		out, err = each(c, column.ReadAuditEntry, sql, args...)
+		out, err = Each(c, column.ReadAuditEntry, sql, args...)
 		return err
 	})
 	if q.Last {
@@ -49,7 +49,7 @@ func (s auditLog) SearchAudit(
 	search := column.NewAuditSearch(q)
 	err = s.db.Read(ctx, "SearchAudit", func(c Conn) error {
 		sql, args := search.Find()
-		all, err := each(c, column.ReadAuditEntry, sql, args...)
+		all, err := Each(c, column.ReadAuditEntry, sql, args...)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s auditLog) SearchAudit(
 			return nil
 		}
 		sql, args = search.Stopped()
-		places, err := each(c, column.ReadAuditPlace, sql, args...)
+		places, err := Each(c, column.ReadAuditPlace, sql, args...)
 		if len(places) > 0 {
 			next = places[0]
 		}
@@ -72,7 +72,7 @@ func (s auditLog) AuditTiles(
 	ctx context.Context, level int, from int64, limit int,
 ) (out []storage.AuditTile, err error) {
 	err = s.db.Read(ctx, "AuditTiles", func(c Conn) (err error) {
-		out, err = each(c, column.ReadAuditTile,
+		out, err = Each(c, column.ReadAuditTile,
 			"SELECT level, number, hashes FROM audit_tiles WHERE level = $1 AND number >= $2 ORDER BY number LIMIT $3",
 			level, from, max(limit, 0))
 		return err
@@ -92,7 +92,7 @@ func (s auditLog) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) 
 // Checkpoints implements storage.AuditCheckpoints.
 func (s auditLog) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
 	err = s.db.Read(ctx, "Checkpoints", func(c Conn) (err error) {
-		out, err = each(c, column.ReadCheckpoint,
+		out, err = Each(c, column.ReadCheckpoint,
 			"SELECT size, at, signed FROM audit_checkpoints WHERE size > $1 ORDER BY size LIMIT $2", after, max(limit, 0))
 		return err
 	})
@@ -102,7 +102,7 @@ func (s auditLog) Checkpoints(ctx context.Context, after int64, limit int) (out 
 // LastCheckpoint implements storage.AuditCheckpoints.
 func (s auditLog) LastCheckpoint(ctx context.Context) (p storage.AuditCheckpoint, err error) {
 	err = s.db.Read(ctx, "LastCheckpoint", func(c Conn) error {
-		found, err := each(c, column.ReadCheckpoint,
+		found, err := Each(c, column.ReadCheckpoint,
 			"SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1")
 		switch {
 		case err != nil:

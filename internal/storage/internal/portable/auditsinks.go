@@ -23,7 +23,7 @@ func (s auditSinks) MoveAuditSink(ctx context.Context, from int64, k storage.Aud
 // AuditSinks implements storage.AuditSinks.
 func (s auditSinks) AuditSinks(ctx context.Context) (out []storage.AuditSink, err error) {
 	err = s.db.Read(ctx, "AuditSinks", func(c Conn) (err error) {
-		out, err = each(c, column.ReadAuditSink, "SELECT "+column.AuditSinkColumns+" FROM audit_sinks ORDER BY name")
+		out, err = Each(c, column.ReadAuditSink, "SELECT "+column.AuditSinkColumns+" FROM audit_sinks ORDER BY name")
 		return err
 	})
 	return out, err

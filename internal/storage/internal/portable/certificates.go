@@ -45,7 +45,7 @@ func (s certificates) CertificateFilesBelow(
 	ctx context.Context, path string, limit int,
 ) (out []storage.CertificateFile, err error) {
 	err = s.db.Read(ctx, "CertificateFilesBelow", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (f storage.CertificateFile, err error) {
+		out, err = Each(c, func(row Row) (f storage.CertificateFile, err error) {
 			var at int64
 			err = row.Scan(&f.Key, &at)
 			f.ModifiedAt = column.Time(at)

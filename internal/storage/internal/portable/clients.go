@@ -52,7 +52,7 @@ func (s clients) Client(ctx context.Context, id string) (out storage.Client, err
 // ListClients implements storage.Clients.
 func (s clients) ListClients(ctx context.Context, after string, limit int) (out []storage.Client, err error) {
 	err = s.db.Read(ctx, "ListClients", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.Client, error) {
+		out, err = Each(c, func(row Row) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
 				return storage.Client{}, err

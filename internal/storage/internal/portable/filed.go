@@ -15,7 +15,7 @@ func (s filedApplications) ApplicationClients(
 	ctx context.Context, key, after string, limit int,
 ) (out []storage.Client, err error) {
 	err = s.db.Read(ctx, "ApplicationClients", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.Client, error) {
+		out, err = Each(c, func(row Row) (storage.Client, error) {
 			var r column.ClientRow
 			if err := row.Scan(r.Dest()...); err != nil {
 				return storage.Client{}, err
@@ -38,7 +38,7 @@ func (s filedApplications) ReleaseApplication(ctx context.Context, key string) e
 // Holds implements storage.Applications.
 func (s filedApplications) Holds(ctx context.Context) (out map[string]storage.Hold, err error) {
 	err = s.db.Read(ctx, "Holds", func(c Conn) error {
-		all, err := each(c, func(row Row) (storage.Hold, error) {
+		all, err := Each(c, func(row Row) (storage.Hold, error) {
 			var r column.HoldRow
 			err := row.Scan(r.Dest()...)
 			return r.Hold(), err

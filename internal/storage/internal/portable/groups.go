@@ -64,7 +64,7 @@ func (s groups) DeleteGroup(ctx context.Context, name string) error {
 // ListGroups implements storage.Groups.
 func (s groups) ListGroups(ctx context.Context) (out []storage.Group, err error) {
 	err = s.db.Read(ctx, "ListGroups", func(c Conn) (err error) {
-		out, err = each(c, column.ReadGroup, column.ListGroups)
+		out, err = Each(c, column.ReadGroup, column.ListGroups)
 		return err
 	})
 	return out, err
@@ -73,7 +73,7 @@ func (s groups) ListGroups(ctx context.Context) (out []storage.Group, err error)
 // GroupMembers implements storage.Groups.
 func (s groups) GroupMembers(ctx context.Context, group, after string, limit int) (out []storage.Member, err error) {
 	err = s.db.Read(ctx, "GroupMembers", func(c Conn) (err error) {
-		out, err = each(c, column.ReadMember, groupMembers, group, column.NameKey(after), limit)
+		out, err = Each(c, column.ReadMember, groupMembers, group, column.NameKey(after), limit)
 		return err
 	})
 	return out, err
@@ -98,7 +98,7 @@ func (s groups) RemoveMember(ctx context.Context, group, userID string) error {
 func (s groups) Membership(ctx context.Context, userID string) (out storage.Membership, err error) {
 	err = s.db.Read(ctx, "Membership", func(c Conn) error {
 		out = storage.Membership{UserID: userID}
-		groups, err := each(c, func(row Row) (group *string, err error) {
+		groups, err := Each(c, func(row Row) (group *string, err error) {
 			err = row.Scan(&out.Name, &group)
 			return group, err
 		}, membership, userID)
@@ -146,7 +146,7 @@ func (s groups) DeleteAccessRule(ctx context.Context, r storage.AccessRule) erro
 // ListAccessRules implements storage.AccessRules.
 func (s groups) ListAccessRules(ctx context.Context) (out []storage.AccessRule, err error) {
 	err = s.db.Read(ctx, "ListAccessRules", func(c Conn) (err error) {
-		out, err = each(c, column.ReadAccessRule, listRules)
+		out, err = Each(c, column.ReadAccessRule, listRules)
 		return err
 	})
 	return out, err

@@ -13,7 +13,7 @@ type identities struct{ db Engine }
 // Identities implements storage.Identities.
 func (s identities) Identities(ctx context.Context, userID string) (out []storage.Identity, err error) {
 	err = s.db.Read(ctx, "Identities", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.Identity, error) {
+		out, err = Each(c, func(row Row) (storage.Identity, error) {
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
 			return r.Identity(), err

@@ -16,7 +16,7 @@ type keys struct{ db Engine }
 // Keys implements storage.Keys.
 func (s keys) Keys(ctx context.Context, now time.Time) (out []storage.SigningKey, err error) {
 	err = s.db.Read(ctx, "Keys", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.SigningKey, error) {
+		out, err = Each(c, func(row Row) (storage.SigningKey, error) {
 			var r column.KeyRow
 			err := row.Scan(r.Dest()...)
 			return r.Key(), err

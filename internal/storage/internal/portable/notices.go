@@ -16,7 +16,7 @@ type notices struct{ db Engine }
 // UnseenNotices implements storage.Notices.
 func (s notices) UnseenNotices(ctx context.Context, userID string) (out []storage.Notice, err error) {
 	err = s.db.Read(ctx, "UnseenNotices", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.Notice, error) {
+		out, err = Each(c, func(row Row) (storage.Notice, error) {
 			var r column.NoticeRow
 			err := row.Scan(r.Dest()...)
 			return r.Notice(), err

@@ -74,7 +74,7 @@ func (s oneTimeLinks) OpenLinks(
 	ctx context.Context, after storage.Hash, limit int, now time.Time,
 ) (out []storage.OneTimeLink, err error) {
 	err = s.db.Read(ctx, "OpenLinks", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.OneTimeLink, error) {
+		out, err = Each(c, func(row Row) (storage.OneTimeLink, error) {
 			var r column.LinkRow
 			if err := row.Scan(r.Dest()...); err != nil {
 				return storage.OneTimeLink{}, err

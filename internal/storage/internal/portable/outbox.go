@@ -38,7 +38,7 @@ func (s outbox) SettleDelivery(ctx context.Context, d storage.Delivery, again ti
 // Backlogs implements storage.Outbox.
 func (s outbox) Backlogs(ctx context.Context, now time.Time) (out []storage.Backlog, err error) {
 	err = s.db.Read(ctx, "Backlogs", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.Backlog, error) {
+		out, err = Each(c, func(row Row) (storage.Backlog, error) {
 			var r column.BacklogRow
 			err := row.Scan(r.Dest()...)
 			return r.Backlog(), err

@@ -52,6 +52,7 @@ type Verbs struct {
 	notices
 	oneTimeLinks
 	outbox
+	pauses
 	proposals
 	providerGroups
 	pushedRequests
@@ -89,6 +90,7 @@ func New(db Engine) Verbs {
 		notices{db},
 		oneTimeLinks{db},
 		outbox{db},
+		pauses{db},
 		proposals{db},
 		providerGroups{db},
 		pushedRequests{db},
@@ -105,9 +107,9 @@ func New(db Engine) Verbs {
 	}
 }
 
-// each returns f's result for every row. The list is a new one each time, because a verb may run
+// Each returns f's result for every row. The list is a new one each time, because a verb may run
 // twice.
-func each[T any](c Conn, f func(Row) (T, error), query string, args ...any) (out []T, err error) {
+func Each[T any](c Conn, f func(Row) (T, error), query string, args ...any) (out []T, err error) {
 	err = c.Each(func(row Row) error {
 		one, err := f(row)
 		out = append(out, one)

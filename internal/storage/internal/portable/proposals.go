@@ -44,7 +44,7 @@ func (s proposals) ListProposals(
 	ctx context.Context, after string, limit int, now time.Time,
 ) (out []storage.Proposal, err error) {
 	err = s.db.Read(ctx, "ListProposals", func(c Conn) (err error) {
-		out, err = each(c, column.ReadProposal, listProposals, after, column.Millis(now), max(limit, 0))
+		out, err = Each(c, column.ReadProposal, listProposals, after, column.Millis(now), max(limit, 0))
 		return err
 	})
 	return out, err
@@ -69,7 +69,7 @@ func (s proposals) DecideProposal(
 }
 
 func oneProposal(c Conn, query string, args ...any) (storage.Proposal, error) {
-	found, err := each(c, column.ReadProposal, query, args...)
+	found, err := Each(c, column.ReadProposal, query, args...)
 	if err == nil && len(found) == 0 {
 		err = storage.ErrNotFound
 	}

@@ -45,7 +45,7 @@ func (s providerGroups) RemoveProviderGroup(ctx context.Context, g storage.Provi
 // ListProviderGroups implements storage.ProviderGroups.
 func (s providerGroups) ListProviderGroups(ctx context.Context) (out []storage.ProviderGroup, err error) {
 	err = s.db.Read(ctx, "ListProviderGroups", func(c Conn) (err error) {
-		out, err = each(c, column.ReadProviderGroup, column.ListProviderGroups)
+		out, err = Each(c, column.ReadProviderGroup, column.ListProviderGroups)
 		return err
 	})
 	return out, err

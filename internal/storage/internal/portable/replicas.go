@@ -36,7 +36,7 @@ func (s replicas) ForgetReplica(ctx context.Context, id string) error {
 // Replicas implements storage.Replicas.
 func (s replicas) Replicas(ctx context.Context, now time.Time) (seen []storage.Replica, schema int, err error) {
 	err = s.db.Read(ctx, "Replicas", func(c Conn) (err error) {
-		seen, err = each(c, column.ReadReplica, recentReplicas, column.Millis(now.Add(-storage.ReplicaFor)),
+		seen, err = Each(c, column.ReadReplica, recentReplicas, column.Millis(now.Add(-storage.ReplicaFor)),
 			storage.MaxReplicas)
 		if err != nil {
 			return err

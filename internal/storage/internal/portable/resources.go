@@ -32,7 +32,7 @@ func AddAddresses(c Conn, rows []column.Address) error {
 func (s resources) ListResources(ctx context.Context) (out []storage.Resource, err error) {
 	err = s.db.Read(ctx, "ListResources", func(c Conn) error {
 		read := func(row Row) (column.Address, error) { return column.ReadAddress(row) }
-		rows, err := each(c, read,
+		rows, err := Each(c, read,
 			"SELECT "+column.AddressColumns+" FROM resources ORDER BY created_at, uri")
 		if err != nil {
 			return err

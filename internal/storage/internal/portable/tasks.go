@@ -39,7 +39,7 @@ func (s tasks) ListTasks(
 	ctx context.Context, owner storage.Hash, after storage.Task, limit int, now time.Time,
 ) (out []storage.Task, err error) {
 	err = s.db.Read(ctx, "ListTasks", func(c Conn) (err error) {
-		out, err = each(c, column.ReadTask, listTasks,
+		out, err = Each(c, column.ReadTask, listTasks,
 			owner[:], column.Millis(now), after.Name, column.Millis(after.CreatedAt), limit)
 		return err
 	})

@@ -57,7 +57,7 @@ func (s tools) SeeTools(
 // Tools implements storage.Tools.
 func (s tools) Tools(ctx context.Context, resource string) (out []storage.Tool, err error) {
 	err = s.db.Read(ctx, "Tools", func(c Conn) (err error) {
-		out, err = each(c, column.ReadTool, toolsOf, resource, storage.MaxTools)
+		out, err = Each(c, column.ReadTool, toolsOf, resource, storage.MaxTools)
 		return err
 	})
 	return out, err
@@ -79,7 +79,7 @@ func (s tools) Tool(ctx context.Context, resource, name string) (t storage.Tool,
 // OfferedTools implements storage.Tools.
 func (s tools) OfferedTools(ctx context.Context, limit int) (out []storage.Tool, err error) {
 	err = s.db.Read(ctx, "OfferedTools", func(c Conn) (err error) {
-		out, err = each(c, column.ReadTool, offeredTools, limit)
+		out, err = Each(c, column.ReadTool, offeredTools, limit)
 		return err
 	})
 	return out, err

@@ -22,7 +22,7 @@ func (s trustEntries) AddTrust(ctx context.Context, e storage.TrustEntry) error 
 // ListTrust implements storage.TrustEntries.
 func (s trustEntries) ListTrust(ctx context.Context) (out []storage.TrustEntry, err error) {
 	err = s.db.Read(ctx, "ListTrust", func(c Conn) error {
-		out, err = each(c, column.ReadTrust, "SELECT "+column.TrustColumns+" FROM trust_entries ORDER BY created_at, id")
+		out, err = Each(c, column.ReadTrust, "SELECT "+column.TrustColumns+" FROM trust_entries ORDER BY created_at, id")
 		return err
 	})
 	return out, err

@@ -113,7 +113,7 @@ func (s upstreams) upstreams(
 
 // SelectUpstreams returns the provider sessions that match where.
 func SelectUpstreams(c Conn, where string, args ...any) ([]storage.Upstream, error) {
-	return each(c, func(row Row) (storage.Upstream, error) {
+	return Each(c, func(row Row) (storage.Upstream, error) {
 		var r column.UpstreamRow
 		if err := row.Scan(r.Dest()...); err != nil {
 			return storage.Upstream{}, err

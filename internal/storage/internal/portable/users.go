@@ -36,7 +36,7 @@ func (s users) user(ctx context.Context, verb, where, arg string) (out storage.U
 // ListUsers implements storage.Users.
 func (s users) ListUsers(ctx context.Context, after string, limit int) (out []storage.User, err error) {
 	err = s.db.Read(ctx, "ListUsers", func(c Conn) (err error) {
-		out, err = each(c, func(row Row) (storage.User, error) {
+		out, err = Each(c, func(row Row) (storage.User, error) {
 			var r column.UserRow
 			err := row.Scan(r.Dest()...)
 			return r.User(), err

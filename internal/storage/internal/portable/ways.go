@@ -15,7 +15,7 @@ type ways struct{ db Engine }
 // Ways implements storage.Ways.
 func (s ways) Ways(ctx context.Context, userID string) (out []storage.Way, err error) {
 	err = s.db.Read(ctx, "Ways", func(c Conn) (err error) {
-		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
+		out, err = Each(c, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE user_id = $1 ORDER BY created_at, id", userID)
 		return err
 	})
@@ -55,7 +55,7 @@ func (s ways) TakeWay(ctx context.Context, userID, id string) error {
 // SealedWays implements storage.WayCustody.
 func (s ways) SealedWays(ctx context.Context, after string, limit int) (out []storage.Way, err error) {
 	err = s.db.Read(ctx, "SealedWays", func(c Conn) (err error) {
-		out, err = each(c, wayOf, "SELECT "+column.WayColumns+
+		out, err = Each(c, wayOf, "SELECT "+column.WayColumns+
 			" FROM ways WHERE id > $1 AND kind = 'app' ORDER BY id LIMIT $2", after, max(limit, 0))
 		return err
 	})
