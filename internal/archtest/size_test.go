@@ -16,14 +16,14 @@ const (
 // manyFiles lists the packages with more files, and their bounds, which may only fall. Paths are
 // without internal/. In the two stores and their suite, one file is one verb.
 var manyFiles = map[string]int{
-	"admin": 59, "authserver": 77, "cmd/mcp-authd": 55, "storage": 46, "storage/postgres": 71, "storage/sqlite": 75,
+	"admin": 59, "authserver": 77, "cmd/mcp-authd": 55, "storage": 46, "storage/postgres": 62, "storage/sqlite": 66,
 	"storage/storagetest": 75,
 }
 
 // manyMethods lists the types with more methods, and their bounds, which may only fall.
 var manyMethods = map[string]int{
 	"admin.Service": 243, "admin/console.view": 100, "assembly.Parts": 62, "authserver.Server": 82,
-	"installation.Installation": 78, "storage/postgres.Store": 279, "storage/sqlite.Store": 271,
+	"installation.Installation": 78, "storage/postgres.Store": 155, "storage/sqlite.Store": 148,
 	"storage/storagetest.env": 135, "thirdparty.Delegation": 100, "pages.Pages": 67,
 	"mcpresource.Guard": 44,
 }

@@ -29,8 +29,7 @@ SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint,
 WHERE NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $2 AND c.deleted_at IS NOT NULL)
 RETURNING ` + column.GrantRead
 
-	readTrustLink = "SELECT " + column.TrustLinkColumns + " FROM trust_links "
-	ofTrustName   = "WHERE issuer = $1 AND tenant = $2 AND kind = $3 AND subject = $4"
+	ofTrustName = "WHERE issuer = $1 AND tenant = $2 AND kind = $3 AND subject = $4"
 )
 
 // prolong extends the grant of an earlier equal assertion until $8. It skips a grant that is being

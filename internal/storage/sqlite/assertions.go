@@ -23,8 +23,7 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?1
 WHERE NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?2 AND c.deleted_at IS NOT NULL)
 RETURNING ` + column.GrantRead
 
-	readTrustLink = "SELECT " + column.TrustLinkColumns + " FROM trust_links "
-	ofTrustName   = "WHERE issuer = ? AND tenant = ? AND kind = ? AND subject = ?"
+	ofTrustName = "WHERE issuer = ? AND tenant = ? AND kind = ? AND subject = ?"
 )
 
 // endedTrust selects whether a trusted issuer entry is disabled or gone, or a cut came after the

@@ -2,7 +2,8 @@
 // or write one row. A verb stays with its backend if its statements or locks differ.
 //
 // Statements number their parameters $1, $2. Both drivers accept this form, so a statement is the
-// same text in both, and each connection prepares it once.
+// same text in both, and each connection prepares it once. A statement must not also contain ?1,
+// which SQLite counts as another parameter.
 package portable
 
 import "context"
