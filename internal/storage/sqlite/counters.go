@@ -6,13 +6,14 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/storage/internal/column"
-	"github.com/mcp-authd/mcp-authd/internal/storage/internal/portable"
 )
 
 // SpendProof implements storage.Proofs.
 func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.verb(ctx, "SpendProof", s.writer.doFleeting, func(c *conn) error {
-		return portable.Spend(portableConn{c}, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+		return changed(storage.ErrSpent)(
+			c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+				purpose, id, column.Millis(expires)))
 	})
 }
 
