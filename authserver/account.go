@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -265,5 +266,5 @@ func (p *accountPages) done(
 
 func (p *accountPages) unknown(w http.ResponseWriter, r *http.Request) {
 	p.forms.errors.show(w, r, http.StatusBadRequest,
-		oauth.NewError(oauth.InvalidRequest, "The form does not say what to do."))
+		sentence.NewError(oauth.InvalidRequest, "The form does not say what to do.", "form_idle"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -107,7 +108,7 @@ func advise(v *pages.Error, e *oauth.Error, status int) {
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = pages.Say("error.busy_title")
 		v.Advice = pages.Say("error.busy_advice")
-	case e.Unwrap() == refusal.ErrNotRegistered:
+	case sentence.Cause(e) == refusal.ErrNotRegistered:
 		v.Title = pages.Say("error.redirect_title")
 		v.Advice = pages.Say("error.redirect_advice")
 	case status >= 500:

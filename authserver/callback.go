@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -24,7 +25,7 @@ func (p *providerPages) callback(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		p.forms.errors.show(w, r, http.StatusNotFound,
-			oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here."))
+			sentence.NewError(oauth.InvalidRequest, "There is no such way to sign in here.", "no_way"))
 	case r.Method == http.MethodPost:
 		p.turnIntoGet(w, r, provider)
 	default:
@@ -43,7 +44,7 @@ func (p *providerPages) turnIntoGet(w http.ResponseWriter, r *http.Request, prov
 	query := responseOnly(posted).Encode()
 	if len(query) > maxQueryBytes {
 		p.forms.errors.show(w, r, http.StatusRequestEntityTooLarge,
-			oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+			sentence.NewError(oauth.InvalidRequest, "The request is too long.", "request_long"))
 		return
 	}
 	redirect(w, p.steps.views.paths.callback+provider.ID+"?"+query)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -72,8 +73,8 @@ type Bindings interface {
 	// temporarily_unavailable if the data is unavailable.
 	ProviderGroups(ctx context.Context, userID string, groups []string) ([]storage.ProviderGroup, error)
 	// EndNotice returns the text, of one or two sentences, that explains to a user why the provider
-	// ended a sign-in, or "" for an unknown reason.
-	EndNotice(provider, reason string) string
+	// ended a sign-in. It is empty for an unknown reason.
+	EndNotice(provider, reason string) sentence.Sentence
 }
 
 // Broker returns provider tokens for resource servers (RFC 8693).

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -205,8 +206,8 @@ func (f *providers) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) 
 	return scopes.Intersect(f.permitted), `scope_rules[0] of the provider "google"`, nil
 }
 
-func (f *providers) EndNotice(provider, reason string) string {
-	return "Notice from " + provider + ": " + reason + "."
+func (f *providers) EndNotice(provider, reason string) sentence.Sentence {
+	return sentence.New("Notice from "+provider+": "+reason+".", "")
 }
 
 func (f *providers) Token(_ context.Context, r delegation.TokenRequest) (delegation.Token, error) {

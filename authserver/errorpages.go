@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -25,7 +26,7 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 	request.Of(r.Context()).Refuse(e)
 	setRetryAfter(w, e, status)
 	v := pages.Error{
-		Message:   pages.Told(e.Description),
+		Message:   pages.Told(sentence.Of(e)),
 		Code:      string(e.Code),
 		RequestID: request.Of(r.Context()).Reference(),
 	}
@@ -57,7 +58,7 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 // register again. It names the application by its registration, if that can still be read, or by
 // the likely kind of application.
 func strangerError(f flow.Fail, e *oauth.Error, requestID string) pages.Error {
-	v := pages.Error{Message: pages.Told(e.Description), Code: string(e.Code), RequestID: requestID}
+	v := pages.Error{Message: pages.Told(sentence.Of(e)), Code: string(e.Code), RequestID: requestID}
 	advise(&v, e, http.StatusBadRequest)
 	kind, known := familyOf(f.Client.ID, f.Sent)
 	if known {
@@ -125,7 +126,7 @@ func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) 
 	request.Of(r.Context()).Refuse(e)
 	p.web.For(r).Error(w, http.StatusBadRequest, pages.Error{
 		Title:     pages.Say("error.bad_link"),
-		Message:   pages.Told(e.Description),
+		Message:   pages.Told(sentence.Of(e)),
 		RequestID: request.Of(r.Context()).Reference(),
 	})
 }

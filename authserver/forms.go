@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -62,7 +63,7 @@ func (f *pageForms) read(w http.ResponseWriter, r *http.Request) (url.Values, bo
 	switch {
 	case err == errTooLarge:
 		f.errors.show(w, r, http.StatusRequestEntityTooLarge,
-			oauth.NewError(oauth.InvalidRequest, "The form is too large."))
+			sentence.NewError(oauth.InvalidRequest, "The form is too large.", "form_large"))
 	case err != nil:
 		f.errors.show(w, r, http.StatusBadRequest, err)
 	}
@@ -101,13 +102,13 @@ const maxQueryBytes = 6 << 10
 func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	if len(r.URL.RawQuery) > maxQueryBytes {
 		f.errors.show(w, r, http.StatusRequestURITooLong,
-			oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+			sentence.NewError(oauth.InvalidRequest, "The request is too long.", "request_long"))
 		return nil, false
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		f.errors.show(w, r, http.StatusBadRequest,
-			oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
+			sentence.NewError(oauth.InvalidRequest, "The request is not well-formed.", "request_malformed"))
 		return nil, false
 	}
 	return form.Foreign(query), true

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/session"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -59,7 +60,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 	p.steps.signedIn(w, r, x, step)
 }
 
-var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
+var errNoPasswords = sentence.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.", "no_passwords")
 
 // problem shows the login page again with the problem.
 func (p *loginPages) problem(

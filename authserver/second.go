@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -112,7 +113,7 @@ func proofProblem(w http.ResponseWriter, wrong pages.Text, err error) (status in
 	case errors.Is(err, users.ErrWrong):
 		return http.StatusUnauthorized, wrong
 	case errors.Is(err, delegation.ErrHomeProvider):
-		return http.StatusForbidden, pages.Told(delegation.ErrHomeProvider.Description)
+		return http.StatusForbidden, pages.Told(sentence.Of(delegation.ErrHomeProvider))
 	case errors.Is(err, errNoScript):
 		return http.StatusBadRequest, pages.Say("passkey.noscript")
 	case errors.As(err, &unknown):

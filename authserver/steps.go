@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -214,7 +215,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 	}
 	target := to.ResponseURL(s.views.issuer, flow.ErrorResponse(e))
 	s.web.For(r).Stopped(w, pageStatus(e), pages.Stopped{
-		Message: pages.Told(e.Description), Code: string(e.Code),
+		Message: pages.Told(sentence.Of(e)), Code: string(e.Code),
 		Client: clientParty(to.Client), RedirectHost: redirectHost(to.RedirectURI), ReturnURL: target,
 		ReturnIsCustomScheme: isCustomScheme(target),
 		RequestID:            request.Of(r.Context()).Reference(),

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -57,7 +58,7 @@ func (v *views) request(a flow.Request, q policy.Question, nothingChosen bool) p
 func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) pages.Failed {
 	e := oauth.AsError(err)
 	out := pages.Failed{
-		Message: pages.Told(e.Description), Code: string(e.Code), RequestID: request.Of(r.Context()).Reference(),
+		Message: pages.Told(sentence.Of(e)), Code: string(e.Code), RequestID: request.Of(r.Context()).Reference(),
 		Provider: providerView(step.Provider), RetryURL: v.paths.home,
 		Fault: faultOf(e), Came: step.Came, Expected: step.Expected,
 	}

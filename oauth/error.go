@@ -110,10 +110,14 @@ func NewError(code Code, description string) *Error {
 	return &Error{Code: code, Description: description}
 }
 
-// Because returns a copy of e with cause, which is only logged.
+// Because returns a copy of e with cause, which is only logged. If the present cause has a method
+// Because(error) error, that method is called with the new cause, and its result is the cause.
 func (e *Error) Because(cause error) *Error {
 	c := *e
 	c.cause = cause
+	if outer, ok := e.cause.(interface{ Because(cause error) error }); ok {
+		c.cause = outer.Because(cause)
+	}
 	return &c
 }
 
@@ -124,7 +128,9 @@ func (e *Error) Error() string {
 		s += ": " + e.Description
 	}
 	if e.cause != nil {
-		s += ": " + e.cause.Error()
+		if cause := e.cause.Error(); cause != "" {
+			s += ": " + cause
+		}
 	}
 	return s
 }

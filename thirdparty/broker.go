@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -57,7 +58,7 @@ func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 	case len(r.Scopes) == 0:
 		return allowed, nil
 	case !allowed.Has(r.Scopes...):
-		return nil, c.say(oauth.InvalidScope, "This resource server may not have a token of NAME with these scopes.")
+		return nil, c.say(oauth.InvalidScope, sayNoScopes)
 	}
 	return r.Scopes, nil
 }
@@ -67,7 +68,7 @@ func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 func (d *Delegation) choose(
 	ctx context.Context, c *connector, r delegation.TokenRequest, want oauth.Scopes,
 ) (holding, error) {
-	missing := c.say(oauth.InteractionRequired, "The person has to allow this at NAME first.")
+	missing := c.say(oauth.InteractionRequired, sayAllowFirst)
 	seen := ""
 	for _, prefer := range []string{r.UpstreamID, ""} {
 		u, err := d.cfg.Store.UpstreamFor(ctx, r.UserID, c.ID, prefer)
@@ -120,5 +121,11 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 
 // errUnnamed means that the provider has not yet confirmed the owner of new tokens.
 var errUnnamed = errors.New("whose the renewed tokens are is not known")
+
+// Messages for programs.
+var (
+	sayNoScopes   = sentence.New("This resource server may not have a token of {provider} with these scopes.", "")
+	sayAllowFirst = sentence.New("The person has to allow this at {provider} first.", "")
+)
 
 var errNoTarget = oauth.NewError(oauth.InvalidTarget, "This resource server may not have tokens of this provider.")

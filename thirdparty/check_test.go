@@ -88,7 +88,7 @@ func TestEnds(t *testing.T) {
 			if r.Log.Events(audit.ProviderEnded) != 1 {
 				t.Error("no audit event")
 			}
-			if r.EndNotice("corp", u.EndReason) == "" {
+			if r.EndNotice("corp", u.EndReason).String() == "" {
 				t.Error("nothing to tell the person")
 			}
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {

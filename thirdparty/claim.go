@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -82,8 +83,7 @@ func (c *connector) recognize(sent sentRequest, p provider.Profile) error {
 		slices.ContainsFunc(sent.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
 		return nil
 	}
-	return c.say(oauth.AccessDenied,
-		"The account that is signed in at NAME is not the one that is connected here.").Because(errOtherAccount)
+	return c.say(oauth.AccessDenied, sayOtherAccount).Because(errOtherAccount)
 }
 
 // question stores an account that belongs to no user until the user answers whether it is theirs.
@@ -175,5 +175,5 @@ func (d *Delegation) openClaim(row storage.Departure) (c *connector, out claim, 
 	return c, out, ok && out.Held.Source == c.source()
 }
 
-var errNoClaim = oauth.NewError(oauth.InvalidRequest,
-	"This question was answered already, or is more than ten minutes old. Nothing was linked. Please begin again.")
+var errNoClaim = sentence.NewError(oauth.InvalidRequest,
+	"This question was answered already, or is more than ten minutes old. Nothing was linked. Please begin again.", "no_claim")

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -128,17 +129,29 @@ func (d *Delegation) record(ctx context.Context, event string, c *connector, att
 	d.cfg.Audit.Record(ctx, event, append([]slog.Attr{slog.String("connector", c.ID)}, attrs...)...)
 }
 
-// Messages for users and clients. NAME is replaced by the provider's name.
-const (
-	sayUnreachable = "NAME could not be reached. Please try again in a minute."
-	sayUnknown     = "We could not check your NAME sign-in just now. Please try again in a minute."
-	sayGarbage     = "NAME gave an answer that this server cannot use. Please tell the operator of this server."
-	sayConfig      = "NAME does not accept this server. Please tell the operator of this server that its registration at NAME needs attention."
-	sayNotGranted  = "The sign-in at NAME was not completed. Please try again."
-	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."
-	sayUnproved    = "NAME cannot prove that you have just signed in there, as your application demands. Please sign in in another way, or ask the operator of this server."
-	sayDeclined    = "At NAME, access was declined."
-	sayUnapproved  = "NAME did not let you approve this server. An administrator of your organization may have to approve it there first."
+// Messages for users and clients.
+var (
+	sayUnreachable = sentence.New("{provider} could not be reached. Please try again in a minute.", "unreachable")
+	sayUnknown     = sentence.New("We could not check your {provider} sign-in just now. "+
+		"Please try again in a minute.", "unchecked")
+	sayGarbage = sentence.New("{provider} gave an answer that this server cannot use. "+
+		"Please tell the operator of this server.", "garbage")
+	sayConfig = sentence.New("{provider} does not accept this server. "+
+		"Please tell the operator of this server that its registration at {provider} needs attention.", "misconfigured")
+	sayNotGranted = sentence.New("The sign-in at {provider} was not completed. Please try again.", "not_granted")
+	sayNotAllowed = sentence.New("Your account at {provider} may not use this server. "+
+		"If it should, please ask the operator of this server, or sign in with another account.", "not_allowed")
+	sayUnproved = sentence.New("{provider} cannot prove that you have just signed in there, "+
+		"as your application demands. Please sign in in another way, or ask the operator of this server.", "unproved")
+	sayDeclined   = sentence.New("At {provider}, access was declined.", "declined")
+	sayUnapproved = sentence.New("{provider} did not let you approve this server. "+
+		"An administrator of your organization may have to approve it there first.", "unapproved")
+	sayOtherAccount = sentence.New("The account that is signed in at {provider} is not the one that is connected here.",
+		"other_account")
+	sayNotAskedAgain = sentence.New("{provider} did not ask you to sign in again, as your application requires. "+
+		"Please sign out there and try again.", "not_asked_again")
+	sayBelongsToOther = sentence.New("This account at {provider} belongs to another person on this server already. "+
+		"Sign in with it, or choose another one.", "belongs_to_other")
 )
 
 // told returns the protocol error for a failure of a provider. The cause may quote the provider. It
@@ -162,9 +175,9 @@ func (c *connector) tell(err error) *oauth.Error {
 	return c.say(code, text)
 }
 
-// say replaces NAME in a text with the provider's name.
-func (c *connector) say(code oauth.Code, text string) *oauth.Error {
-	return oauth.NewError(code, oauth.SafeDescription(strings.ReplaceAll(text, "NAME", c.public().Name)))
+// say returns a protocol error with the provider's name in its text.
+func (c *connector) say(code oauth.Code, text sentence.Sentence) *oauth.Error {
+	return text.With("provider", oauth.SafeDescription(c.public().Name)).Error(code)
 }
 
 // retryAfter is when a client may retry a request that failed because of a provider.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -156,9 +157,9 @@ func departureKey(state, binding string) storage.Hash {
 
 // Errors for the user about a sign-in that cannot be completed.
 var (
-	errNoProvider = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
-	errNoRequest  = oauth.NewError(oauth.InvalidRequest,
-		"This sign-in was not begun in this browser, or it was completed already. Please start again from your application.")
-	errRequestExpired = oauth.NewError(oauth.InvalidRequest,
-		"This sign-in took too long. Please start again from your application.")
+	errNoProvider = sentence.NewError(oauth.InvalidRequest, "There is no such way to sign in here.", "no_way")
+	errNoRequest  = sentence.NewError(oauth.InvalidRequest,
+		"This sign-in was not begun in this browser, or it was completed already. Please start again from your application.", "not_begun")
+	errRequestExpired = sentence.NewError(oauth.InvalidRequest,
+		"This sign-in took too long. Please start again from your application.", "too_long")
 )

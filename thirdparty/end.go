@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secevent"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -28,26 +28,33 @@ const (
 	reasonAccount     = string(secevent.ReasonAccount)     // the account there was disabled or deleted
 )
 
-// EndNotice returns one or two sentences for the user about why the provider ended a sign-in, or ""
-// for an unknown reason.
-func (d *Delegation) EndNotice(provider, reason string) string {
+// endNotices explain the reasons to users.
+var endNotices = map[string]sentence.Sentence{
+	reasonRevoked: sentence.New("{provider} has withdrawn your sign-in. Please sign in again.", "ended_revoked"),
+	reasonExpired: sentence.New("Your sign-in at {provider} has expired. Please sign in again.", "ended_expired"),
+	reasonLoggedOut: sentence.New("You have signed out at {provider}, and so here. Please sign in again.",
+		"ended_out"),
+	reasonNotAllowed: sentence.New("Your account at {provider} may not use this server any more. "+
+		"If it should, please ask the operator of this server.", "ended_not_allowed"),
+	reasonMistaken: sentence.New("{provider} answered with the account of another person. Please sign in again.",
+		"ended_mistaken"),
+	reasonDisconnected: sentence.New("Your account at {provider} was unlinked from this server. Please sign in again.",
+		"ended_disconnected"),
+	reasonDisabled: sentence.New("Your account on this server was disabled. Please ask its operator.",
+		"ended_disabled"),
+	reasonSession:     sentence.New("{provider} has ended your sign-in there, and so here. Please sign in again.", ""),
+	reasonCredentials: sentence.New("Your way of signing in at {provider} has changed. Please sign in again.", ""),
+	reasonAccount:     sentence.New("{provider} says that your account there was disabled. Please ask its operator.", ""),
+}
+
+// EndNotice returns one or two sentences for the user about why the provider ended a sign-in. It is
+// empty for an unknown reason.
+func (d *Delegation) EndNotice(provider, reason string) sentence.Sentence {
 	name := "your provider"
 	if c, ok := d.byID[provider]; ok {
 		name = c.public().Name
 	}
-	text := map[string]string{
-		reasonRevoked:      "NAME has withdrawn your sign-in. Please sign in again.",
-		reasonExpired:      "Your sign-in at NAME has expired. Please sign in again.",
-		reasonLoggedOut:    "You have signed out at NAME, and so here. Please sign in again.",
-		reasonNotAllowed:   "Your account at NAME may not use this server any more. If it should, please ask the operator of this server.",
-		reasonMistaken:     "NAME answered with the account of another person. Please sign in again.",
-		reasonDisconnected: "Your account at NAME was unlinked from this server. Please sign in again.",
-		reasonDisabled:     "Your account on this server was disabled. Please ask its operator.",
-		reasonSession:      "NAME has ended your sign-in there, and so here. Please sign in again.",
-		reasonCredentials:  "Your way of signing in at NAME has changed. Please sign in again.",
-		reasonAccount:      "NAME says that your account there was disabled. Please ask its operator.",
-	}[reason]
-	return strings.ReplaceAll(text, "NAME", name)
+	return endNotices[reason].With("provider", name)
 }
 
 // end ends the sessions that k selects, and revokes everything that depends on them.

@@ -67,7 +67,7 @@ func TestSecurityEvents(t *testing.T) {
 			if got := r.upstream(a.Upstream).EndReason; got != reason {
 				t.Errorf("ended for %q, want %q", got, reason)
 			}
-			if r.EndNotice("corp", reason) == "" {
+			if r.EndNotice("corp", reason).String() == "" {
 				t.Error("the person is not told why")
 			}
 		})

@@ -191,12 +191,12 @@ func TestFarewell(t *testing.T) {
 		reasonRevoked, reasonExpired, reasonLoggedOut, reasonNotAllowed, reasonDisconnected, reasonDisabled,
 	} {
 		for _, provider := range []string{"corp", "gone"} {
-			if text := r.EndNotice(provider, reason); text == "" || strings.Contains(text, "NAME") {
+			if text := r.EndNotice(provider, reason).String(); text == "" || strings.Contains(text, "{") {
 				t.Errorf("%s %s: %q", provider, reason, text)
 			}
 		}
 	}
-	if text := r.EndNotice("corp", "anything"); text != "" {
+	if text := r.EndNotice("corp", "anything").String(); text != "" {
 		t.Errorf("got %q", text)
 	}
 }

@@ -115,7 +115,8 @@ func TestRenewedWithAnother(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 				t.Errorf("got %v, want %v", err, storage.ErrRevoked)
 			}
-			if u := r.upstream(a.Upstream); u.EndReason != reasonMistaken || r.EndNotice("corp", u.EndReason) == "" {
+			u := r.upstream(a.Upstream)
+			if u.EndReason != reasonMistaken || r.EndNotice("corp", u.EndReason).String() == "" {
 				t.Errorf("ended for %q", u.EndReason)
 			}
 			r.Close()

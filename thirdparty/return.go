@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
@@ -151,8 +152,7 @@ func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) e
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
 	case at.Before(sent.LeftAt.Add(-provider.Leeway)):
-		return c.say(oauth.UnmetAuthentication,
-			"NAME did not ask you to sign in again, as your application requires. Please sign out there and try again.")
+		return c.say(oauth.UnmetAuthentication, sayNotAskedAgain)
 	}
 	return nil
 }
@@ -222,13 +222,13 @@ func (c *connector) turnedAway(err error) error {
 	case errors.Is(err, storage.ErrStopped):
 		return errRequestExpired // stopped by the user
 	case errors.Is(err, storage.ErrRevoked):
-		return oauth.NewError(oauth.AccessDenied,
-			"Your account on this server is disabled. Please ask its operator.").Because(err)
+		return sentence.NewError(oauth.AccessDenied,
+			"Your account on this server is disabled. Please ask its operator.", "disabled").Because(err)
 	case errors.Is(err, storage.ErrExists):
-		return c.say(oauth.AccessDenied,
-			"This account at NAME belongs to another person on this server already. Sign in with it, or choose another one.").Because(err)
+		return c.say(oauth.AccessDenied, sayBelongsToOther).Because(err)
 	case errors.Is(err, storage.ErrNotFound):
-		return oauth.NewError(oauth.AccessDenied, "Your account on this server does not exist any more.").Because(err)
+		return sentence.NewError(oauth.AccessDenied,
+			"Your account on this server does not exist any more.", "account_gone").Because(err)
 	}
 	return fmt.Errorf("thirdparty: return: %w", err)
 }
@@ -279,7 +279,7 @@ func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),
-		request.Of(ctx).ReferenceAttr(), slog.Any("cause", e.Unwrap()))
+		request.Of(ctx).ReferenceAttr(), slog.Any("cause", sentence.Cause(e)))
 }
 
 // abandon revokes tokens after a failed sign-in, unless the sign-in was stored: a lost reply looks
@@ -305,8 +305,8 @@ func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Toke
 }
 
 // errMixedUp means that the response came from another provider than the request was sent to.
-var errMixedUp = oauth.NewError(oauth.ServerError,
-	"The answer came from another provider than the one that was asked. Please start again from your application.")
+var errMixedUp = sentence.NewError(oauth.ServerError,
+	"The answer came from another provider than the one that was asked. Please start again from your application.", "mixed_up")
 
 // single returns a parameter that must not be repeated (RFC 6749 §3.1), or "" if it is.
 func single(params url.Values, name string) string {

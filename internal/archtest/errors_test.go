@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,17 +66,19 @@ func codesIn(f *ast.File) map[string]string {
 	return out
 }
 
-// sentenceOf returns the code and the sentence of a call of oauth.NewError.
+var placeholder = regexp.MustCompile(`\{[a-z]+\}`)
+
+// sentenceOf returns the code and the sentence of a call of oauth.NewError or sentence.NewError.
 func sentenceOf(n ast.Node, codes map[string]string) (code, sentence string) {
 	call, ok := n.(*ast.CallExpr)
-	if !ok || len(call.Args) != 2 || lastName(call.Fun) != "NewError" {
+	if !ok || len(call.Args) < 2 || lastName(call.Fun) != "NewError" {
 		return "", ""
 	}
 	sentence = written(call.Args[1])
 	if !strings.ContainsFunc(sentence, unicode.IsLetter) {
 		return "", "" // the text is in a variable
 	}
-	return codes[lastName(call.Args[0])], sentence
+	return codes[lastName(call.Args[0])], placeholder.ReplaceAllString(sentence, "…")
 }
 
 // written returns a text as in the source, with … for inserted parts.

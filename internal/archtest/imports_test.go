@@ -12,7 +12,8 @@ import (
 var mayImport = map[string][]string{
 	"oauth":                      {},
 	"web":                        {},
-	"internal/pages":             {"web", "internal/text", "internal/label"},
+	"internal/pages":             {"web", "internal/text", "internal/label", "internal/sentence"},
+	"internal/sentence":          {"oauth"},
 	"internal/text":              {"web"},
 	"internal/storage/migration": {"migrations"},
 	"migrations":                 {},
@@ -22,9 +23,9 @@ var mayImport = map[string][]string{
 	// verifies the audit log, and needs nothing from the server
 	"audit/verify":                {},
 	"internal/secevent":           {"internal/audit", "internal/bounded", "internal/strictjson"},
-	"internal/policy":             {"oauth", "internal/storage"},
+	"internal/policy":             {"oauth", "internal/storage", "internal/sentence"},
 	"authserver/internal/session": {"oauth", "internal/storage", "internal"},
-	"internal/delegation":         {"oauth", "internal/storage"},
+	"internal/delegation":         {"oauth", "internal/storage", "internal/sentence"},
 	"internal/keys":               {"oauth", "internal/storage", "internal/audit", "internal"},
 
 	"internal/storage/sqlite": {
@@ -57,36 +58,38 @@ var mayImport = map[string][]string{
 	"authserver/internal/account": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/label", "internal/notice",
 		"internal/secrets", "authserver/internal/binding", "authserver/internal/catalogue",
-		"authserver/internal/entry", "authserver/internal/refusal", "internal/request",
+		"authserver/internal/entry", "authserver/internal/refusal", "internal/request", "internal/sentence",
 	},
 	"authserver/internal/binding": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "authserver/internal/refusal",
-		"internal/access", "internal/request",
+		"internal/access", "internal/request", "internal/sentence",
 	},
 	"authserver/internal/catalogue": {
 		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
 		"authserver/internal/refusal", "internal/recent", "internal/request",
 	},
-	"authserver/internal/clients": {"oauth", "internal/storage", "internal/attempt", "authserver/internal/refusal"},
-	"authserver/internal/connect": {"oauth", "internal/delegation", "internal/secrets"},
+	"authserver/internal/clients": {
+		"oauth", "internal/storage", "internal/attempt", "authserver/internal/refusal", "internal/sentence",
+	},
+	"authserver/internal/connect": {"oauth", "internal/delegation", "internal/secrets", "internal/sentence"},
 	"authserver/internal/decisions": {
 		"oauth", "internal/storage", "internal/attempt", "internal/audit", "internal/bounded", "internal/reference",
 		"internal/secrets", "authserver/internal/grant", "authserver/internal/refusal", "internal/request",
 	},
 	"authserver/internal/clearance": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/secrets", "internal/ways",
-		"authserver/internal/entry", "authserver/internal/refusal", "internal/strictjson",
+		"authserver/internal/entry", "authserver/internal/refusal", "internal/strictjson", "internal/sentence",
 	},
 	"authserver/internal/device": {
 		"oauth", "internal/storage", "internal/policy", "internal/audit", "internal/allowance", "internal/bounded",
 		"internal/network", "internal/secrets", "authserver/internal/catalogue", "authserver/internal/form",
-		"authserver/internal/refusal",
+		"authserver/internal/refusal", "internal/sentence",
 	},
 	"authserver/internal/entry": {
 		"oauth", "internal/storage", "internal/delegation", "internal/audit", "internal/allowance",
 		"internal/bounded", "internal/notice", "internal/secrets", "internal/users", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/clients", "authserver/internal/device",
-		"authserver/internal/form", "authserver/internal/refusal", "internal/request",
+		"authserver/internal/form", "authserver/internal/refusal", "internal/request", "internal/sentence",
 	},
 	"authserver/internal/flow": {
 		"oauth", "internal/delegation", "internal/storage", "internal/policy", "internal/attempt", "internal/audit",
@@ -94,18 +97,18 @@ var mayImport = map[string][]string{
 		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
 		"authserver/internal/device", "authserver/internal/entry", "authserver/internal/form",
-		"authserver/internal/grant", "authserver/internal/refusal", "internal/request",
+		"authserver/internal/grant", "authserver/internal/refusal", "internal/request", "internal/sentence",
 	},
-	"authserver/internal/form": {"oauth"},
+	"authserver/internal/form": {"oauth", "internal/sentence"},
 	"authserver/internal/grant": {
 		"oauth", "internal/storage", "internal/delegation", "internal/policy", "internal/keys", "internal/audit",
 		"internal/trust", "internal/allowance", "internal/bounded", "internal/dpop", "internal/identifier",
 		"internal/secrets", "internal/ways", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/clearance", "authserver/internal/connect",
-		"authserver/internal/form", "authserver/internal/refusal", "internal/request",
+		"authserver/internal/form", "authserver/internal/refusal", "internal/request", "internal/sentence",
 	},
 	"authserver/internal/shell":   {"oauth", "internal/storage", "authserver/internal/grant"},
-	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt"},
+	"authserver/internal/refusal": {"oauth", "internal/storage", "internal/attempt", "internal/sentence"},
 	"dcr": {
 		"oauth", "internal/storage", "internal/policy", "internal/attempt", "internal/audit", "internal",
 	},
@@ -231,7 +234,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/admin/console": {
 		"internal/attempt", "oauth", "internal/storage", "internal/admin", "internal/label", "internal/secrets",
-		"internal/pages", "internal/fieldtext",
+		"internal/pages", "internal/fieldtext", "internal/sentence",
 	},
 	"internal/users": {
 		"oauth", "internal/storage", "internal/audit", "internal/bounded", "internal/identifier", "internal/mail",

@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -31,9 +32,9 @@ type Provider struct {
 
 // ErrHomeProvider refuses a sign-in to an account that was created at a provider, if that provider
 // has not confirmed the user.
-var ErrHomeProvider = oauth.NewError(oauth.AccessDenied,
+var ErrHomeProvider = sentence.NewError(oauth.AccessDenied,
 	"Your account here began with an account at a provider, which has to confirm it. "+
-		"Please sign in with that account first. After that, your other ways to sign in work again.")
+		"Please sign in with that account first. After that, your other ways to sign in work again.", "away")
 
 // Purpose is why a browser is sent to a provider.
 type Purpose string

@@ -3,7 +3,14 @@ package pages
 import (
 	"net/http"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 )
+
+func withdrawn(provider string) Text {
+	return Told(sentence.New("{provider} has withdrawn your sign-in. Please sign in again.", "ended_revoked",
+		"provider", provider))
+}
 
 // delegated returns the pages for users who sign in at a provider.
 func delegated() []sample {
@@ -11,25 +18,27 @@ func delegated() []sample {
 		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3],
 	}
 	chooser := login
-	chooser.Choices, chooser.NoPassword, chooser.EndNotice = sampleChoices(""), true,
-		Told("Google has withdrawn your sign-in. Please sign in again.")
+	chooser.Choices, chooser.NoPassword, chooser.EndNotice = sampleChoices(""), true, withdrawn("Google")
 	failed := Failed{
-		Fault:   FaultProvider,
-		Message: Told("Google could not be reached. Please try again in a minute."), Code: "temporarily_unavailable",
+		Fault: FaultProvider,
+		Message: Told(sentence.New("{provider} could not be reached. Please try again in a minute.", "unreachable",
+			"provider", "Google")), Code: "temporarily_unavailable",
 		RequestID: "0192f3c1a7", Provider: google,
 		Client: claude, RetryURL: "/authorize?client_id=x&provider=google",
 		ReturnURL: "https://claude.ai/api/mcp/auth_callback?error=temporarily_unavailable",
 	}
 	broken := failed
-	broken.Message, broken.Code, broken.Fault = Told("Google does not accept this server. "+
-		"Please tell the operator of this server that its registration at Google needs attention."),
+	broken.Message, broken.Code, broken.Fault = Told(sentence.New("{provider} does not accept this server. "+
+		"Please tell the operator of this server that its registration at {provider} needs attention.", "misconfigured",
+		"provider", "Google")),
 		"server_error", FaultSetup
 	alone := Failed{
-		Message: Told("Your account is not allowed to sign in here."),
+		Message: Told(sentence.New("Your account is not allowed to sign in here.", "")),
 		Code:    "access_denied", Provider: google, RetryURL: "/",
 	}
 	other := Failed{
-		Message: Told("The account that is signed in at Google is not the one that is connected here."), Code: "access_denied",
+		Message: Told(sentence.New("The account that is signed in at {provider} is not the one that is connected here.",
+			"other_account", "provider", "Google")), Code: "access_denied",
 		Provider: google,
 		Came:     "mallory@example.com", Expected: "alice@example.com", RetryURL: "/connect/sealed",
 	}
@@ -58,8 +67,7 @@ func delegated() []sample {
 		}},
 		{"providerconsent", sampleProviderConsent().with(func(*ProviderConsent) {})},
 		{"providerconsent-loopback", sampleProviderConsent().with(func(d *ProviderConsent) {
-			d.Provider, d.OtherURL, d.EndNotice = company, "",
-				Told("Example Company Directory has withdrawn your sign-in. Please sign in again.")
+			d.Provider, d.OtherURL, d.EndNotice = company, "", withdrawn("Example Company Directory")
 			d.RedirectHost, d.RedirectURI, d.RedirectIsLoopback = "127.0.0.1:33418", "http://127.0.0.1:33418/", true
 		})},
 		{"providerconsent-unread", sampleProviderConsent().with(func(d *ProviderConsent) {
@@ -129,7 +137,7 @@ func delegated() []sample {
 		{"home-choices", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
-				EndNotice: Told("Google has withdrawn your sign-in. Please sign in again.")})
+				EndNotice: withdrawn("Google")})
 		}},
 	}
 }

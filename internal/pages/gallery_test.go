@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 )
 
 // sample is one page in one state.
@@ -89,7 +91,7 @@ func samples() []sample {
 	failed := login
 	failed.Username, failed.Problem = "alice", Say("login.wrong")
 	stopped := Stopped{
-		Message: Told("The application asked for a permission that this server does not have."), Code: "invalid_scope",
+		Message: Told(sentence.New("The application asked for a permission that this server does not have.", "")), Code: "invalid_scope",
 		RequestID: "0192f3c1a7",
 		Advice:    Say("stopped.tell_makers"),
 		Client:    claude, RedirectHost: "claude.ai",
@@ -145,8 +147,9 @@ func samples() []sample {
 		})},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{
-				Title: Say("error.unknown_title"), Message: Told("No client has this id."), Client: "Claude Code",
-				Code: "invalid_client", RequestID: "0192f3c1a7",
+				Title: Say("error.unknown_title"), Message: Told(sentence.New("No client has this id.", "")),
+				Client: "Claude Code",
+				Code:   "invalid_client", RequestID: "0192f3c1a7",
 				Advice: Say("error.unknown_advice"),
 			})
 		}},

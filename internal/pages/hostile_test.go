@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 )
 
 // hostile lists texts that a client may send as its name or as an address.
@@ -42,13 +43,14 @@ func hostilePages(evil string) []sample {
 		},
 	}
 	provider := Provider{evil, evil, evil}
+	told := Told(sentence.New(evil, ""))
 	// a page of this server, with the client's request
 	ours := "/authorize?" + url.QueryEscape(evil[:min(len(evil), 100)])
 	choices := []Choice{{Provider: provider, URL: ours}, {Provider: provider, Action: "/depart", Step: evil}}
 	return []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200,
-				Login{Action: "/login", Step: evil, Username: evil, Problem: Given(evil), EndNotice: Told(evil),
+				Login{Action: "/login", Step: evil, Username: evil, Problem: Given(evil), EndNotice: told,
 					Choices: choices, Client: party, Resource: party,
 					Earlier: []Passkey{{Action: "/login/passkey", Step: evil, Host: evil}}})
 		}},
@@ -77,7 +79,7 @@ func hostilePages(evil string) []sample {
 		{"providerconsent", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
 				ProviderConsent{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
-					EndNotice: Told(evil)})
+					EndNotice: told})
 		}},
 		{"providerconsent unread", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
@@ -85,7 +87,7 @@ func hostilePages(evil string) []sample {
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
 			p.Failed(w, 400, Failed{
-				Message: Told(evil), Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
+				Message: told, Code: evil, RequestID: evil, Provider: provider, Came: evil, Expected: evil,
 				Client: party, RetryURL: ours, ReturnURL: evil, ReturnIsCustomScheme: true,
 			})
 		}},
@@ -102,12 +104,12 @@ func hostilePages(evil string) []sample {
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
 		{"error", func(p *Pages, w http.ResponseWriter) {
 			p.Error(w, 400, Error{
-				Title: Given(evil), Message: Told(evil), Client: evil, Advice: Given(evil), Code: evil, RequestID: evil,
+				Title: Given(evil), Message: told, Client: evil, Advice: Given(evil), Code: evil, RequestID: evil,
 			})
 		}},
 		{"stopped", func(p *Pages, w http.ResponseWriter) {
 			p.Stopped(w, 400,
-				Stopped{Message: Told(evil), Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
+				Stopped{Message: told, Code: evil, Client: party, RedirectHost: evil, ReturnURL: evil})
 		}},
 		{"handoff", func(p *Pages, w http.ResponseWriter) {
 			p.Handoff(w, Handoff{Client: party, URL: evil, Scheme: evil})
@@ -179,7 +181,7 @@ func hostilePages(evil string) []sample {
 		}},
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
-				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: Told(evil), SignIn: choices,
+				Username: evil, Issuer: evil, Resources: []Party{party}, EndNotice: told, SignIn: choices,
 				AccountURL: "/account", SignOutAction: "/logout", Step: evil})
 		}},
 	}

@@ -1,18 +1,23 @@
 package pages
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"html/template"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/text"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// inEnglish lists the refusals that need no translation.
+// inEnglish lists the descriptions of protocol errors that need no translation.
 var inEnglish = []string{
 	// Errors in an application's request: the page asks the user to report them to its developer.
 	"The parameter 'client_id' is missing.", "The parameter 'redirect_uri' is missing.",
@@ -41,12 +46,8 @@ var inEnglish = []string{
 	"The person did not want the account connected.",
 }
 
-// PE-13: refusals that a user can see on a page are in file refusal of every language.
+// PE-13: a protocol error that a user can see on a page carries a sentence with a key.
 func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
-	catalogues, err := text.Load(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found int
 	for _, dir := range []string{
 		"../../authserver", "../../authserver/internal/entry", "../../authserver/internal/flow",
@@ -55,7 +56,7 @@ func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
 	} {
 		for _, said := range refusals(t, dir) {
 			found++
-			if _, _, ok := catalogues.Recognize(said); !ok && !slices.Contains(inEnglish, said) {
+			if !slices.Contains(inEnglish, said) {
 				t.Errorf("%s: %q is in no language but English", dir, said)
 			}
 		}
@@ -65,7 +66,7 @@ func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
 	}
 }
 
-// refusals returns the constant descriptions of a package's protocol errors.
+// refusals returns the constant descriptions of a package's protocol errors without a sentence.
 func refusals(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.go")
@@ -92,4 +93,106 @@ func refusals(t *testing.T, dir string) (out []string) {
 		})
 	}
 	return out
+}
+
+// PE-13: the English texts in file refusal are the sentences of the program, word for word.
+func TestRefusalsAreWhatTheProgramSays(t *testing.T) {
+	want, said := textsOf(t, text.Default), make(map[string]bool)
+	goFiles(t, func(file *ast.File) {
+		if file.Name.Name == "sentence" {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			args := call.Args
+			switch exprName(call.Fun) {
+			case "oauth.NewError":
+				if s, ok := constantOf(args[1]); ok && slices.Contains(slices.Collect(maps.Values(want)), s) {
+					t.Errorf("package %s says %q without its key", file.Name.Name, s)
+				}
+				return true
+			case "sentence.New":
+			case "sentence.NewError":
+				args = args[1:]
+			default:
+				return true
+			}
+			english, constant := constantOf(args[0])
+			name, named := constantOf(args[1])
+			if !constant || !named {
+				t.Errorf("a sentence of package %s is not constant", file.Name.Name)
+			}
+			if said[name] = true; name != "" && english != want[name] {
+				t.Errorf("the program says %q, and the text %s is %q", english, name, want[name])
+			}
+			for i := 2; i < len(args); i += 2 {
+				if value, _ := constantOf(args[i]); !strings.Contains(english, "{"+value+"}") {
+					t.Errorf("%q has no {%s}", english, value)
+				}
+			}
+			return true
+		})
+	})
+	for name := range want {
+		if !said[name] {
+			t.Errorf("the program does not say %s", name)
+		}
+	}
+}
+
+// textsOf returns the texts of file refusal of a language, by name.
+func textsOf(t *testing.T, tag string) (out map[string]string) {
+	t.Helper()
+	body, err := web.Files.ReadFile("text/" + tag + "/" + sentence.File + ".json")
+	if err == nil {
+		err = json.Unmarshal(body, &out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// PE-13: a page in English shows the text that clients get. Every other page shows each sentence in
+// its language, with the values escaped.
+func TestSentencesInEveryLanguage(t *testing.T) {
+	base := newPages(t, Config{})
+	for _, l := range base.texts.Languages() {
+		p, texts := base.For(l.Tag), textsOf(t, l.Tag)
+		for name, english := range textsOf(t, text.Default) {
+			values := []string{"provider", `<b> & {address}`, "address", `"https://a.example/mcp"`}
+			var plain, escaped []string
+			for i := 0; i < len(values); i += 2 {
+				plain = append(plain, "{"+values[i]+"}", values[i+1])
+				escaped = append(escaped, "{"+values[i]+"}", "<bdi>"+template.HTMLEscapeString(values[i+1])+"</bdi>")
+			}
+			want := strings.NewReplacer(escaped...).Replace(template.HTMLEscapeString(texts[name]))
+			if l.Tag == text.Default {
+				want = "<bdi>" + template.HTMLEscapeString(strings.NewReplacer(plain...).Replace(english)) + "</bdi>"
+			}
+			told := Told(sentence.New(english, name, values...))
+			if got := string(p.html(told)); texts[name] == "" || got != want {
+				t.Errorf("%s in %s: got %s, want %s", name, l.Tag, got, want)
+			}
+			if got, want := p.Plain(told), strings.NewReplacer(plain...).Replace(texts[name]); got != want {
+				t.Errorf("%s in %s without elements: got %s, want %s", name, l.Tag, got, want)
+			}
+		}
+	}
+	for tag, want := range map[string]string{
+		"en": "<bdi>Something &lt;else&gt; altogether.</bdi>",
+		"de": `<bdi lang="en">Something &lt;else&gt; altogether.</bdi>`,
+	} {
+		told := Told(sentence.New("Something <else> altogether.", ""))
+		if got := string(spoken(t, tag).html(told)); got != want {
+			t.Errorf("without a translation in %s: got %s, want %s", tag, got, want)
+		}
+	}
+	told := Told(sentence.New("The form is too large.", "form_large"))
+	if got := string(spoken(t, "de").html(told)); got != "Das Formular ist zu groß." {
+		t.Errorf("got %s", got)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
@@ -16,7 +17,7 @@ type Text struct {
 	said  text.Sentence
 	at    time.Time
 	given string
-	told  bool // given is an English text of this server, which the catalogues may contain
+	told  bool // given is the English text of a sentence whose translation is said, if there is one
 }
 
 // Say returns the text of a key ("login.wrong"). The values are pairs of a placeholder's name and
@@ -34,10 +35,11 @@ func When(at time.Time) Text { return Text{at: at} }
 // Given returns a text that is shown unchanged, in its original language.
 func Given(s string) Text { return Text{given: s} }
 
-// Told returns the description of a protocol error, or another English sentence of this server that
-// is not from the catalogues. It is translated if file refusal has the sentence, and shown
-// unchanged otherwise.
-func Told(s string) Text { return Text{given: s, told: true} }
+// Told returns a sentence that clients see in English. Pages in English show the same text. Other
+// pages show the translation, if there is one.
+func Told(s sentence.Sentence) Text {
+	return Text{said: text.Say(s.Key(), s.Values()...), given: s.String(), told: true}
+}
 
 // text returns a sentence for a page: from a Text, or from a literal string.
 func (p *Pages) text(v any) (any, error) {
@@ -56,7 +58,7 @@ func (p *Pages) plural(form string, n int) bool { return p.language.Form(n) == f
 // html returns a text for the body of a page, cleaned and escaped, or "". Values and texts from
 // elsewhere are put in <bdi>.
 func (p *Pages) html(t Text) template.HTML {
-	t = p.recognize(t)
+	t = p.translate(t)
 	switch s := cleanText(t.given); {
 	case t.said.Key != "":
 	case !t.at.IsZero():
@@ -76,7 +78,7 @@ func (p *Pages) html(t Text) template.HTML {
 
 // Plain returns a text without elements, as for a title.
 func (p *Pages) Plain(t Text) string {
-	switch t = p.recognize(t); {
+	switch t = p.translate(t); {
 	case !t.at.IsZero():
 		return p.language.Moment(t.at)
 	case t.said.Key == "":
@@ -85,13 +87,10 @@ func (p *Pages) Plain(t Text) string {
 	return p.language.Spell(t.said, func(s string) string { return s }, cleanText)
 }
 
-// recognize replaces a Told sentence with its catalogue text, if there is one.
-func (p *Pages) recognize(t Text) Text {
-	if !t.told || p.language.Tag == text.Default {
-		return t
-	}
-	if key, values, ok := p.texts.Recognize(t.given); ok {
-		return Say(key, values...)
+// translate removes the translation of a Told sentence if the page is in English.
+func (p *Pages) translate(t Text) Text {
+	if t.told && p.language.Tag == text.Default {
+		t.said = text.Sentence{}
 	}
 	return t
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/text"
 )
 
@@ -58,8 +59,8 @@ func TestPagesSayTheirLanguage(t *testing.T) {
 	}
 }
 
-// sentence translates and shows a template with its own catalogue.
-func sentence(t *testing.T, source string, view any) (string, error) {
+// rendered translates and shows a template with its own catalogue.
+func rendered(t *testing.T, source string, view any) (string, error) {
 	t.Helper()
 	texts, err := text.Load(nil)
 	if err != nil {
@@ -94,7 +95,7 @@ func TestTranslate(t *testing.T) {
 			"Signed out"},
 	} {
 		t.Run("PE-13: "+c.name, func(t *testing.T) {
-			got, err := sentence(t, c.source, view)
+			got, err := rendered(t, c.source, view)
 			if err != nil || got != c.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
 			}
@@ -114,7 +115,7 @@ func TestTranslate(t *testing.T) {
 		{"as a variable", `{{$x := t "signedout.title"}}`, "stand alone"},
 	} {
 		t.Run("PE-13: refuses "+c.name, func(t *testing.T) {
-			if got, err := sentence(t, c.source, view); err == nil || !strings.Contains(err.Error(), c.want) {
+			if got, err := rendered(t, c.source, view); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 		})
@@ -258,67 +259,10 @@ func TestEveryTextIsUsed(t *testing.T) {
 	}
 	for _, key := range english.Keys() {
 		page, _, _ := strings.Cut(key, ".")
-		if !tr.used[key] && page != "date" && page != text.Refusals {
+		if !tr.used[key] && page != "date" && page != sentence.File {
 			t.Errorf("no page says %s", key)
 		}
 	}
-}
-
-// PE-13: the English texts in file refusal match the program's sentences exactly. A sentence
-// changed in only one of the two would reach users in English.
-func TestRefusalsAreWhatTheProgramSays(t *testing.T) {
-	english := newPages(t, Config{})
-	var all strings.Builder
-	for _, s := range sentences(t) {
-		all.WriteString(s + "\n")
-	}
-	for _, key := range english.language.Keys() {
-		if !strings.HasPrefix(key, text.Refusals+".") {
-			continue
-		}
-		e, _ := english.language.Entry(key)
-		source := ""
-		for _, piece := range e.Forms[text.Other] {
-			if piece.Value != "" {
-				source += ".+"
-			}
-			source += regexp.QuoteMeta(piece.Words)
-		}
-		if !regexp.MustCompile("(?m)^" + source + "$").MatchString(all.String()) {
-			t.Errorf("the program does not say %s", key)
-		}
-	}
-	for given, want := range map[string]string{
-		"Google could not be reached. Please try again in a minute.": "<bdi>Google</bdi> war nicht erreichbar. " +
-			"Bitte versuchen Sie es in einer Minute noch einmal.",
-		"The form is too large.":       "Das Formular ist zu groß.",
-		"Something <else> altogether.": `<bdi lang="en">Something &lt;else&gt; altogether.</bdi>`,
-		"<b>x</b> could not be reached. Please try again in a minute.": "<bdi>&lt;b&gt;x&lt;/b&gt;</bdi> war nicht " +
-			"erreichbar. Bitte versuchen Sie es in einer Minute noch einmal.",
-	} {
-		if got := string(spoken(t, "de").html(Told(given))); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}
-
-// sentences returns all string constants of the program, with concatenated parts joined.
-func sentences(t *testing.T) (out []string) {
-	t.Helper()
-	goFiles(t, func(file *ast.File) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			e, ok := n.(ast.Expr)
-			if !ok {
-				return true
-			}
-			s, ok := constantOf(e)
-			if ok {
-				out = append(out, s)
-			}
-			return !ok
-		})
-	})
-	return out
 }
 
 func constantOf(e ast.Expr) (string, bool) {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -112,7 +114,7 @@ type Resolution struct {
 func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 	if len(c.resources) == 0 || len(requested) == 0 && c.listed == 0 {
 		return Resolution{},
-			oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
+			sentence.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.", "no_resource")
 	}
 	if len(requested) == 0 {
 		return Resolution{c.resources[0], "absent: the default"}, nil
@@ -184,9 +186,9 @@ func (c *Catalogue) find(raw string) (int, error) {
 	if i, ok := c.byOrigin[uri]; ok && i >= 0 {
 		return i, nil
 	}
-	return 0, oauth.NewError(oauth.InvalidTarget, // AS-105
-		fmt.Sprintf("The MCP server %+q is not known to this authorization server. Its operator can add it.",
-			short(raw)))
+	return 0, sentence.NewError(oauth.InvalidTarget, // AS-105
+		"The MCP server {address} is not known to this authorization server. Its operator can add it.",
+		"server_unknown", "address", strconv.QuoteToASCII(short(raw)))
 }
 
 // Lookup returns the resource with a canonical URI.

@@ -22,7 +22,6 @@ const Default = "en"
 type Catalogues struct {
 	languages []*Language // the default first, then by tag
 	matcher   language.Matcher
-	known     func() recognizer
 }
 
 // Language contains the texts of one language.
@@ -71,9 +70,7 @@ func Load(more fs.FS) (*Catalogues, error) {
 		l.under = nearest(all, l.tag, english)
 		all[l.Tag] = l
 	}
-	c := newCatalogues(all)
-	c.known = ours.known // the program's own sentences, even if they are overridden
-	return c, nil
+	return newCatalogues(all), nil
 }
 
 // ours returns the built-in languages. A test checks that each has exactly the right texts; this is
@@ -95,9 +92,7 @@ var ours = sync.OnceValues(func() (*Catalogues, error) {
 		}
 		all[l.Tag] = l
 	}
-	c := newCatalogues(all)
-	c.known = sync.OnceValue(func() recognizer { return newRecognizer(c.languages[0]) })
-	return c, nil
+	return newCatalogues(all), nil
 })
 
 func directories(tree fs.FS) (out []string, err error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -86,8 +87,8 @@ const (
 	secretPrefix = "mcpks_"
 )
 
-var errKeysOff = oauth.NewError(oauth.AccessDenied,
-	"Keys for programs are turned off on this server. Ask its operator.")
+var errKeysOff = sentence.NewError(oauth.AccessDenied,
+	"Keys for programs are turned off on this server. Ask its operator.", "keys_off")
 
 // Offer returns the servers and scopes that the signed-in user may choose for a key. It returns the
 // error of entry.Browsers.Owed if the session needs more authentication.
@@ -187,7 +188,8 @@ func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r Ke
 		return MadeKey{}, err
 	}
 	if !known {
-		return MadeKey{}, oauth.NewError(oauth.InvalidTarget, "This MCP server was removed. Choose another one.")
+		return MadeKey{}, sentence.NewError(oauth.InvalidTarget,
+			"This MCP server was removed. Choose another one.", "server_removed")
 	}
 	if err := k.fill(ctx, &made, v, f, r); err != nil {
 		return MadeKey{}, err

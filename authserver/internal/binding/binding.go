@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -74,8 +75,8 @@ func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
 }
 
 // NoScopes is the error for a user who may have none of the requested scopes.
-var NoScopes = oauth.NewError(oauth.AccessDenied,
-	"Your account may not use what the application asks for. If it should, ask the operator of this server.").
+var NoScopes = sentence.NewError(oauth.AccessDenied,
+	"Your account may not use what the application asks for. If it should, ask the operator of this server.", "denied_scopes").
 	Because(refusal.ErrNoScopes)
 
 // Permit returns the scopes that policy allows a user: the rules on accounts, and the rules of the

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -92,8 +93,8 @@ func mayDecide(c storage.Clearance, u storage.User) bool {
 }
 
 // errUntold reports that this user cannot meet the requirement.
-var errUntold = oauth.NewError(oauth.UnmetAuthentication,
-	"This needs a recent sign-in, and your provider does not say when you signed in.")
+var errUntold = sentence.NewError(oauth.UnmetAuthentication,
+	"This needs a recent sign-in, and your provider does not say when you signed in.", "no_auth_time")
 
 // Proved returns nil if a user's session meets the authentication that a tool call approval
 // requires. Its errors are the same as for Look.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -85,19 +86,19 @@ func (f *Finder) found(c storage.Client, err error) (storage.Client, error) {
 	case errors.As(err, &ours):
 		return c, ours
 	case errors.As(err, new(Unfetched)):
-		e := oauth.NewError(oauth.TemporarilyUnavailable,
+		e := sentence.NewError(oauth.TemporarilyUnavailable,
 			"The document that describes this application cannot be fetched: "+
-				"there is no such server, it does not answer, or it cannot be reached from here.").
+				"there is no such server, it does not answer, or it cannot be reached from here.", "no_document").
 			Because(attempt.CauseDocumentAway.Because(err))
 		e.RetryAfter = 10 * time.Second
 		return c, e
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):
-		return c, oauth.NewError(oauth.InvalidClient,
-			"The client is not known to this authorization server. Register again.").
+		return c, sentence.NewError(oauth.InvalidClient,
+			"The client is not known to this authorization server. Register again.", "client_unknown").
 			Because(errors.Join(refusal.ErrUnknownClient, err))
 	case err != nil: // the store, or the client's metadata document
-		e := oauth.NewError(oauth.TemporarilyUnavailable,
-			"The client cannot be looked up now. Please try again.").Because(err)
+		e := sentence.NewError(oauth.TemporarilyUnavailable,
+			"The client cannot be looked up now. Please try again.", "client_busy").Because(err)
 		e.RetryAfter = 2 * time.Second
 		return c, e
 	case c.Public() && f.ConfidentialOnly && c.Source != storage.SourceCIMD:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -51,8 +52,8 @@ func (l *Links) URL(r Request) string {
 }
 
 // ErrLink is the error for an invalid or expired link.
-var ErrLink = oauth.NewError(oauth.InvalidRequest,
-	"This link is not valid, or more than a quarter of an hour old. Repeat the action in your application to get a new link.")
+var ErrLink = sentence.NewError(oauth.InvalidRequest,
+	"This link is not valid, or more than a quarter of an hour old. Repeat the action in your application to get a new link.", "link_old")
 
 // Open reads a request that URL has sealed. If it has only expired, Open returns the request
 // together with the error.

@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -28,7 +29,7 @@ func newBeginnings(l *allowance.Limits, purpose string) beginnings {
 }
 
 // take counts one request, or returns an error with the given text if a limit is reached.
-func (b beginnings) take(ctx context.Context, from []string, refusal string) error {
+func (b beginnings) take(ctx context.Context, from []string, text sentence.Sentence) error {
 	draws := []allowance.Draw{drawOf(everybody, inTotal)}
 	for place, name := range from {
 		draws = append(draws, drawOf(name, network.Allowance(place)*ofNetwork))
@@ -36,7 +37,7 @@ func (b beginnings) take(ctx context.Context, from []string, refusal string) err
 	if b.Take(ctx, draws...) == 0 {
 		return nil
 	}
-	e := oauth.NewError(oauth.SlowDown, refusal)
+	e := text.Error(oauth.SlowDown)
 	e.RetryAfter = time.Second
 	return e
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -90,14 +91,15 @@ type Begun struct {
 // Begin stores the request of a client. Its error is an *oauth.Error.
 func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Begun, error) {
 	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
-		return Begun{}, oauth.NewError(oauth.UnauthorizedClient,
-			"The client is not registered for the device authorization grant.")
+		return Begun{}, sentence.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.", "no_device_grant")
 	}
 	resource, err := q.Catalog.Resolve(ctx, a.Resources)
 	if err != nil {
 		return Begun{}, err
 	}
-	if err := q.begun.take(ctx, a.Networks, "Too many devices are asking at once."); err != nil {
+	crowded := sentence.New("Too many devices are asking at once.", "")
+	if err := q.begun.take(ctx, a.Networks, crowded); err != nil {
 		return Begun{}, err
 	}
 	now, code := q.Now(), secrets.Token(codePrefix)

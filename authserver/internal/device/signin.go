@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -72,7 +73,8 @@ func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
 
 // Begin stores the request of a browser. Its error is an *oauth.Error.
 func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
-	if err := q.begun.take(ctx, b.Networks, "Too many people are signing in at once."); err != nil {
+	crowded := sentence.New("Too many people are signing in at once.", "sign_ins")
+	if err := q.begun.take(ctx, b.Networks, crowded); err != nil {
 		return Asked{}, err
 	}
 	now := q.Now()

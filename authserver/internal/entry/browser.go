@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -21,7 +22,7 @@ type Browsers struct {
 	Bindings binding.Checker
 	// Notices returns the text about a sign-in that a provider ended; nil: there are no providers.
 	Notices interface {
-		EndNotice(provider, reason string) string
+		EndNotice(provider, reason string) sentence.Sentence
 	}
 	Factors SecondFactors      // nil: no second factor is required
 	Changes *allowance.Limiter // per account; nil: no limit
@@ -155,8 +156,8 @@ func (b *Browsers) login(ctx context.Context, token storage.Hash, to Destination
 }
 
 // ErrAnotherPerson refuses a form that was made for another user.
-var ErrAnotherPerson = oauth.NewError(oauth.AccessDenied,
-	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
+var ErrAnotherPerson = sentence.NewError(oauth.AccessDenied,
+	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.", "another_person")
 
 // VisitOf is LiveVisit for a form that was made for the user with an id. It returns
 // ErrAnotherPerson if another user is signed in.
@@ -171,14 +172,14 @@ func (b *Browsers) VisitOf(ctx context.Context, token storage.Hash, userID strin
 	return *v, nil
 }
 
-// EndNotice returns the text about a session that a provider has ended, or "".
-func (b *Browsers) EndNotice(ctx context.Context, token storage.Hash) string {
+// EndNotice returns the text about a session that a provider has ended, or an empty one.
+func (b *Browsers) EndNotice(ctx context.Context, token storage.Hash) (none sentence.Sentence) {
 	if b.Notices == nil || token == (storage.Hash{}) {
-		return ""
+		return none
 	}
 	provider, reason, err := b.Store.SessionEnd(ctx, token, b.Now())
 	if err != nil {
-		return "" // no stored reason, or the store fails; the next call to it reports that
+		return none // no stored reason, or the store fails; the next call to it reports that
 	}
 	return b.Notices.EndNotice(provider, reason)
 }

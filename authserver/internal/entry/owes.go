@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -131,7 +132,7 @@ func (b *Browsers) count(ctx context.Context, userID string) error {
 	if wait == 0 {
 		return nil
 	}
-	e := oauth.NewError(oauth.SlowDown, "This account was changed many times in a short while.").
+	e := sentence.NewError(oauth.SlowDown, "This account was changed many times in a short while.", "too_many_changes").
 		Because(ErrTooManyChanges)
 	e.RetryAfter = wait
 	return e

@@ -2,6 +2,7 @@ package entry
 
 import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -15,8 +16,8 @@ type Login struct {
 	To        Destination
 	Client    storage.Client // zero for the start page and for /connect
 	Resource  storage.Resource
-	EndNotice string // why the user's session ended, or ""
-	LoginHint string // the expected user, according to the client
+	EndNotice sentence.Sentence // why the user's session ended, or ""
+	LoginHint string            // the expected user, according to the client
 }
 
 // Continue sends the browser to a page of this server.

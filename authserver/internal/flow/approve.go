@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -118,7 +119,7 @@ func (a answer) narrow(r Request, by Approver) (Approval, error) {
 // incomplete answers a form without a decision.
 var incomplete = Fail{Err: refusal.ErrIncomplete}
 
-var errDenied = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+var errDenied = sentence.NewError(oauth.AccessDenied, "The person denied the request.", "denied")
 
 // examineShown examines the request of an approval. It may use a cached client if that is the
 // client on the page, because the store checks it in the approving statement. Any other result is

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -28,10 +29,10 @@ func (r Request) demand(granted oauth.Scopes) policy.Authentication {
 
 // errUnreachable and errUntold report that this user cannot meet the requirement.
 var (
-	errUnreachable = oauth.NewError(oauth.UnmetAuthentication,
-		"This needs a sign-in with a passkey, which does not work at this address of the server.")
-	errUntold = oauth.NewError(oauth.UnmetAuthentication,
-		"This needs a recent sign-in, and your provider does not say when you signed in.")
+	errUnreachable = sentence.NewError(oauth.UnmetAuthentication,
+		"This needs a sign-in with a passkey, which does not work at this address of the server.", "no_acr_here")
+	errUntold = sentence.NewError(oauth.UnmetAuthentication,
+		"This needs a recent sign-in, and your provider does not say when you signed in.", "no_auth_time")
 )
 
 // lacking returns the step where the user adds the authentication that their session lacks, or nil.

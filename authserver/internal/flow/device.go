@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -123,8 +124,8 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 	request.Of(ctx).Note(audit.Client(client))
 	r := Request{Identified: Identified{Client: client}, ProvedAfter: found.ProvedAfter, ACR: found.ACR}
 	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
-		return r, Fail{Client: client, Err: oauth.NewError(oauth.UnauthorizedClient,
-			"The client is not registered for the device authorization grant.")}
+		return r, Fail{Client: client, Err: sentence.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.", "no_device_grant")}
 	}
 	if r.Resource, err = d.Flow.Catalog.Resolve(ctx, []string{found.Resource}); err != nil {
 		return r, Fail{Client: client, Err: err}

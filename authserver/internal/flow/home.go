@@ -6,6 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -19,7 +20,7 @@ type StartPage struct {
 type Home struct {
 	Visit     *storage.Visit // nil: not signed in
 	Resources []storage.Resource
-	EndNotice string
+	EndNotice sentence.Sentence
 }
 
 // Home returns the content of the start page for the browser's user.

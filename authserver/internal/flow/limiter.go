@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -46,7 +47,7 @@ func (l *signInLimiter) take(ctx context.Context, networks []string, signedIn bo
 	if l.buckets.Take(ctx, draws...) == 0 {
 		return nil
 	}
-	e := oauth.NewError(oauth.SlowDown, "Too many people are signing in at once.")
+	e := sentence.NewError(oauth.SlowDown, "Too many people are signing in at once.", "sign_ins")
 	e.RetryAfter = time.Second
 	return e
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -153,7 +154,8 @@ func (s *ProviderSignIns) consentUnread(
 	case "deny":
 		s.Flow.Audit.Record(ctx, audit.ConsentDenied,
 			slog.String("client_id", x.Client.ID), slog.String("resource", x.Resource.URI))
-		return Fail{Err: oauth.NewError(oauth.AccessDenied, "You did not continue, so nothing was approved.")}
+		return Fail{Err: sentence.NewError(oauth.AccessDenied,
+			"You did not continue, so nothing was approved.", "not_continued")}
 	}
 	return incomplete
 }
@@ -173,7 +175,7 @@ func (s *ProviderSignIns) signIn(p ProviderForm, c storage.Client) delegation.Re
 	return r
 }
 
-var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")
+var errNotOffered = sentence.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.", "way_gone")
 
 // begin prepares the request to the provider. r contains the values that are not in p.
 func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/audit"
 	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -62,7 +63,7 @@ type Push struct {
 func (x *Pushes) Push(ctx context.Context, p Push) (uri string, err error) {
 	q := pushedQuery(p)
 	if len(q) > maxPushed {
-		return "", oauth.NewError(oauth.InvalidRequest, "The request is too long.")
+		return "", sentence.NewError(oauth.InvalidRequest, "The request is too long.", "request_long")
 	}
 	if err := x.check(ctx, p, form.New(q.Values())); err != nil {
 		return "", err
@@ -114,9 +115,9 @@ func (x *Pushes) check(ctx context.Context, p Push, params form.Params) error {
 // IsPushed reports whether a request_uri has the form of this server's references.
 func IsPushed(uri string) bool { return strings.HasPrefix(uri, pushedPrefix) }
 
-var errPushed = oauth.NewError(oauth.InvalidRequest,
+var errPushed = sentence.NewError(oauth.InvalidRequest,
 	"This sign-in was begun in another browser, has been open for too long, or is not known here. "+
-		"Begin again in the application.")
+		"Begin again in the application.", "pushed_gone")
 
 // Open returns the request of a reference to the first browser that brings it (RFC 9126 §4,
 // AS-242). The same browser may bring it again, for example to reload the page. Its error is an

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -91,7 +92,7 @@ type Unread struct {
 	Query     form.Query
 	Resource  storage.Resource // for the page; validated together with the client
 	Provider  string
-	EndNotice string
+	EndNotice sentence.Sentence
 }
 
 // Invalid is a request that cannot be fulfilled. Visit is nil if nobody is signed in.
@@ -119,7 +120,7 @@ type Forbidden struct {
 type Valid struct {
 	Request   Request
 	Visit     *storage.Visit
-	EndNotice string
+	EndNotice sentence.Sentence
 	// Owes reports that the user still has to show a second factor.
 	Owes bool
 	// Confirmed reports that a page has named the account of Visit for this request.

@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 )
 
@@ -47,7 +48,7 @@ type AskClearance struct {
 // provider. Until then, the server stores nothing and sends nothing.
 type AskBeforeProvider struct {
 	Request       Request
-	EndNotice     string
+	EndNotice     sentence.Sentence
 	NothingChosen bool // see AskConsent
 }
 

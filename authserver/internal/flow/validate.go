@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -71,7 +72,7 @@ func (f *Flow) target(ctx context.Context, p form.Params, requested oauth.Scopes
 	}
 	r.SignIn, r.Nonce, r.Resource.Resource = true, p.Get("nonce"), f.Identity
 	if len(r.Nonce) > grant.MaxNonce {
-		return oauth.NewError(oauth.InvalidRequest, "The parameter 'nonce' is too long.")
+		return sentence.NewError(oauth.InvalidRequest, "The parameter 'nonce' is too long.", "nonce_long")
 	}
 	return nil
 }
@@ -110,7 +111,7 @@ func checkParams(p form.Params) error {
 	case !oauth.ValidChallenge(p.Get("code_challenge")):
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge' is not an S256 challenge.")
 	case p.Get("dpop_jkt") != "" && !dpop.IsThumbprint(p.Get("dpop_jkt")): // RFC 9449 §10
-		return oauth.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.")
+		return sentence.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.", "key_malformed")
 	}
 	return nil
 }

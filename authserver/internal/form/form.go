@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -95,7 +96,7 @@ func (p Params) ACR(reachable []string) (string, error) {
 			return acr, nil
 		}
 	}
-	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
+	return "", sentence.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.", "no_acr")
 }
 
 // CheckRepeated refuses a request that repeats a known parameter.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -25,7 +26,7 @@ var (
 		"The device code is not valid: it is unknown, used, or was issued to another client.")
 	errPending  = oauth.NewError(oauth.AuthorizationPending, "The person has not decided yet.")
 	errTooEarly = oauth.NewError(oauth.SlowDown, "Too many requests: wait five seconds longer between them.")
-	errDenied   = oauth.NewError(oauth.AccessDenied, "The person denied the request.")
+	errDenied   = sentence.NewError(oauth.AccessDenied, "The person denied the request.", "denied")
 	errExpired  = oauth.NewError(oauth.ExpiredToken, "The device code has expired. Start again.")
 )
 
@@ -34,8 +35,8 @@ var (
 func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantDeviceCode):
-		return nil, oauth.NewError(oauth.UnauthorizedClient,
-			"The client is not registered for the device authorization grant.")
+		return nil, sentence.NewError(oauth.UnauthorizedClient,
+			"The client is not registered for the device authorization grant.", "no_device_grant")
 	case r.DeviceCode == "":
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'device_code' is missing.")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/policy"
 	"github.com/mcp-authd/mcp-authd/internal/request"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -136,7 +137,7 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 		return 0, oauth.NewError(oauth.InvalidRequest,
 			"The parameter 'actor' must be a name of up to 64 letters, digits and . _ : / @ + - signs.")
 	case r.HelperKey != "" && !dpop.IsThumbprint(r.HelperKey):
-		return 0, oauth.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.")
+		return 0, sentence.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.", "key_malformed")
 	case r.ExpiresIn == "":
 		return 0, nil
 	}

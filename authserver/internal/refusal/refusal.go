@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -25,7 +26,7 @@ var (
 )
 
 // ErrIncomplete is the error for a form without a decision.
-var ErrIncomplete = oauth.NewError(oauth.InvalidRequest, "The form was not complete.")
+var ErrIncomplete = sentence.NewError(oauth.InvalidRequest, "The form was not complete.", "form_incomplete")
 
 // StorageRetry is the Retry-After of an error after the store failed.
 const StorageRetry = 2 * time.Second
@@ -33,8 +34,8 @@ const StorageRetry = 2 * time.Second
 // Unavailable returns the error for a failed store: no change was confirmed to the client, and it
 // should try again.
 func Unavailable(err error) error {
-	e := oauth.NewError(oauth.TemporarilyUnavailable,
-		"The server cannot reach its storage. Please try again.").Because(attempt.CauseStorage.Because(err))
+	e := sentence.NewError(oauth.TemporarilyUnavailable,
+		"The server cannot reach its storage. Please try again.", "storage").Because(attempt.CauseStorage.Because(err))
 	e.RetryAfter = StorageRetry
 	return e
 }
@@ -74,7 +75,7 @@ func Reason(err error) string {
 	case attempt.CauseHost:
 		return Detail(err)
 	case attempt.CauseProvider: // a provider's text is bounded, printable and free of secrets
-		return e.Description + " " + e.Unwrap().Error()
+		return e.Description + " " + sentence.Cause(e).Error()
 	}
 	if reason, ok := reasons[cause]; ok {
 		return reason
@@ -87,7 +88,7 @@ func Reason(err error) string {
 func Detail(err error) string {
 	switch Cause(err) {
 	case attempt.CauseRule, attempt.CauseHost, attempt.CauseDocumentAway:
-		return oauth.AsError(err).Unwrap().Error()
+		return sentence.Cause(oauth.AsError(err)).Error()
 	}
 	return Reason(err)
 }
@@ -96,7 +97,7 @@ func Detail(err error) string {
 // sufficient.
 func Cause(err error) attempt.Cause {
 	e := oauth.AsError(err)
-	cause := e.Unwrap()
+	cause := sentence.Cause(e)
 	if known := attempt.CauseOf(cause); known != "" {
 		return known
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -224,8 +225,8 @@ func (v *view) came(verb admin.Verb, state actState, posted url.Values, out refl
 	}
 }
 
-var errOther = oauth.NewError(oauth.AccessDenied,
-	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
+var errOther = sentence.NewError(oauth.AccessDenied,
+	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.", "another_person")
 
 // did shows a successful result. It redirects, so that reloading the page does not repeat the
 // operation. If the result contains a secret, which is shown once, it writes the page directly.

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/pages"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/sentence"
 	"github.com/mcp-authd/mcp-authd/internal/storage"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -89,7 +90,7 @@ const maxQuery = 4 << 10
 // ServeHTTP serves the pages below Root, for GET and POST.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.URL.RawQuery) > maxQuery {
-		c.visitors.Fail(w, r, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		c.visitors.Fail(w, r, sentence.NewError(oauth.InvalidRequest, "The request is too long.", "request_long"))
 		return
 	}
 	below := strings.TrimPrefix(r.URL.Path, c.visitors.Path(Root))

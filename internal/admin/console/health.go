@@ -127,7 +127,8 @@ var pageOfCheck = map[string]string{
 // finding shows a finding, with a link to the page that can fix it, if any.
 func (v *view) finding(f admin.Finding) pages.ConsoleFinding {
 	out := pages.ConsoleFinding{
-		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: sentence(f.What), Next: sentence(f.Advice),
+		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check),
+		Text: capitalized(f.What), Next: capitalized(f.Advice),
 	}
 	if f.Check == "mail" { // as a field it is an address
 		out.Name = "Mail"
@@ -141,8 +142,8 @@ func (v *view) finding(f admin.Finding) pages.ConsoleFinding {
 	return out
 }
 
-// sentence capitalizes a text.
-func sentence(text string) string {
+// capitalized returns a text with a capital first letter.
+func capitalized(text string) string {
 	first, rest := utf8.DecodeRuneInString(text)
 	if text == "" || strings.ContainsAny(text[rest:min(len(text), 24)], "._=") { // starts with an identifier
 		return text
@@ -159,7 +160,7 @@ func (v *view) provider(d admin.ProviderDetails, p *pages.Console) {
 	found := pages.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
 	for _, f := range d.Findings {
 		found.Findings = append(found.Findings, pages.ConsoleFinding{
-			Tone: level[f.Level], Mark: f.Level, Name: sentence(f.What), Next: sentence(f.Advice),
+			Tone: level[f.Level], Mark: f.Level, Name: capitalized(f.What), Next: capitalized(f.Advice),
 		})
 	}
 	p.Parts = append(p.Parts, found)
@@ -179,7 +180,7 @@ func (v *view) token(t admin.TokenInspection, p *pages.Console) {
 		p.Badges = []pages.ConsoleBadge{{Text: "refused", Tone: "bad"}}
 		found := pages.ConsoleFindings{Title: "Why it is refused"}
 		for _, why := range t.Why {
-			found.Findings = append(found.Findings, pages.ConsoleFinding{Tone: "bad", Name: sentence(why)})
+			found.Findings = append(found.Findings, pages.ConsoleFinding{Tone: "bad", Name: capitalized(why)})
 		}
 		p.Parts = append(p.Parts, found)
 	}
