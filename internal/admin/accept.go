@@ -70,7 +70,7 @@ func (s *Service) carryOut(
 // acceptable returns the operation of a proposal that an actor may accept, with its input.
 func (s *Service) acceptable(ctx context.Context, p storage.Proposal, a Actor) (Verb, reflect.Value, error) {
 	no := reflect.Value{}
-	v := named(p.Operation)
+	v := s.Operations.Named(p.Operation)
 	switch {
 	case v == nil:
 		return nil, no, fault(ErrConflict, "this server has no operation %q", p.Operation)
@@ -162,7 +162,7 @@ func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal,
 // anyone who is permitted to run the operation on its object. If this version does not have the
 // operation, anyone may decline.
 func (s *Service) mayDecline(ctx context.Context, p storage.Proposal, a Actor) error {
-	v := named(p.Operation)
+	v := s.Operations.Named(p.Operation)
 	if sameParty(partyOf(a), p.By) || v == nil {
 		return nil
 	}

@@ -3,8 +3,14 @@ package admin_test
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +40,68 @@ func TestOperations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEveryOperationIsListed checks that All has every operation of the source once, sorted by name.
+func TestEveryOperationIsListed(t *testing.T) {
+	var names []string
+	paths := map[string]string{}
+	for _, v := range admin.All() {
+		s := v.Spec()
+		at := s.Method + " " + s.Path
+		if other := paths[at]; other != "" {
+			t.Errorf("%s and %s are both %s", other, s.Name, at)
+		}
+		paths[at] = s.Name
+		names = append(names, s.Name)
+	}
+	defined := definedNames(t)
+	for _, name := range defined {
+		if !slices.Contains(names, name) {
+			t.Errorf("All lacks %q", name)
+		}
+	}
+	if len(names) != len(defined) || !slices.IsSorted(names) {
+		t.Errorf("All has %d operations, the source %d; sorted: %v", len(names), len(defined), slices.IsSorted(names))
+	}
+}
+
+// definedNames returns the names in the calls of define.
+func definedNames(t *testing.T) (out []string) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if fun, ok := call.Fun.(*ast.Ident); !ok || fun.Name != "define" {
+				return true
+			}
+			name := ""
+			ast.Inspect(call.Args[0], func(n ast.Node) bool {
+				pair, ok := n.(*ast.KeyValueExpr)
+				if !ok || pair.Key.(*ast.Ident).Name != "Name" {
+					return true
+				}
+				if lit, ok := pair.Value.(*ast.BasicLit); ok {
+					name, _ = strconv.Unquote(lit.Value)
+				}
+				return false
+			})
+			out = append(out, name)
+			return true
+		})
+	}
+	return out
 }
 
 func jsonFields(in reflect.Type) map[string]bool {

@@ -2,10 +2,10 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Spec describes an operation and who may use it.
@@ -100,24 +100,51 @@ type Caller interface {
 	Call(ctx context.Context, v Verb, in, out any) error
 }
 
-// all holds the operations of this package, in the order of its files.
-var all []Verb
+// Operations is a list of operations, sorted by name.
+type Operations []Verb
 
-// All returns every operation, sorted by name.
-func All() []Verb {
-	return slices.SortedFunc(slices.Values(all), func(a, b Verb) int {
-		return strings.Compare(a.Spec().Name, b.Spec().Name)
-	})
+// Named returns the operation with a name, or nil.
+func (o Operations) Named(name string) Verb {
+	if i := slices.IndexFunc(o, func(v Verb) bool { return v.Spec().Name == name }); i >= 0 {
+		return o[i]
+	}
+	return nil
 }
 
-// define declares an operation. It panics if two operations have the same name or path.
-func define[In, Out any](s Spec, do func(*Service, context.Context, In) (Out, error)) Operation[In, Out] {
-	for _, v := range all {
-		if o := v.Spec(); o.Name == s.Name || o.Method == s.Method && o.Path == s.Path {
-			panic(fmt.Sprintf("admin: %s and %s are one", o.Name, s.Name))
-		}
+// All returns every operation.
+func All() Operations { return slices.Clone(operations()) }
+
+// operations lists the variables of this package that define returns, sorted by the operations'
+// names. A test compares the list with the source.
+var operations = sync.OnceValue(func() Operations {
+	return Operations{
+		ApplicationBlock, ApplicationDelete, ApplicationList, ApplicationMerge, ApplicationPause,
+		ApplicationResume, ApplicationRevoke, ApplicationShow, ApplicationSplit, ApplicationUnblock,
+		AttemptBundle, AttemptExplain, AttemptList, AttemptShow,
+		AuditCheckpointNew, AuditList, AuditProve, AuditShow, AuditSinks,
+		ClientAdd, ClientDelete, ClientList, ClientPolicyShow, ClientRotateSecret, ClientShow,
+		EventsList, EventsTest,
+		GrantCounted, PauseEnd, GrantFinish, GrantList, GrantNarrow, GrantPause, GrantPauses, GrantResume,
+		GrantRevoke, HelperRevoke, GrantRevokeMany, GrantShow,
+		GroupAdd, GroupDelete, GroupList, GroupRemove, GroupShow,
+		HealthShow,
+		KeysList, KeysRevoke, KeysRotate,
+		MailTest,
+		ProposalAccept, ProposalDecline, ProposalList, ProposalShow,
+		ProviderList, ProviderShow,
+		ResourceAccept, ResourceAdd, ResourceList, ResourceRemove, ResourceSet, ResourceShow, ResourceTool,
+		ResourceTools,
+		RuleList, RuleRemove, RuleSet,
+		TokenInspect,
+		TrustAdd, TrustDisable, TrustEnable, TrustIssueAdd, TrustIssueList, TrustIssueRemove, TrustLinkTo,
+		TrustList, TrustRemove, TrustShow, TrustTest, TrustUnlink,
+		UserAdd, UserDelete, UserDisable, UserEnable, UserGroups, UserIdentities, UserInvite, UserLinks,
+		UserLinksWithdraw, UserList, UserPasswd, UserRecover, UserSessions, UserSessionsEnd, UserSetMail,
+		UserSetRole, UserShow, UserWays, UserWaysRemove,
 	}
-	o := Operation[In, Out]{s, do}
-	all = append(all, o)
-	return o
+})
+
+// define returns an operation.
+func define[In, Out any](s Spec, do func(*Service, context.Context, In) (Out, error)) Operation[In, Out] {
+	return Operation[In, Out]{s, do}
 }

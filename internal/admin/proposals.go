@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/audit"
@@ -95,14 +94,6 @@ var (
 	}, (*Service).declineProposal)
 )
 
-// named returns the operation with a name, or nil.
-func named(name string) Verb {
-	if i := slices.IndexFunc(all, func(v Verb) bool { return v.Spec().Name == name }); i >= 0 {
-		return all[i]
-	}
-	return nil
-}
-
 // partyOf returns the actor in the form that a proposal stores.
 func partyOf(a Actor) storage.Party {
 	return storage.Party{UserID: a.UserID, Name: a.Name, ClientID: a.ClientID}
@@ -116,6 +107,9 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 	}
 	if len(input) > maxProposed {
 		return fault(ErrInvalid, "the input of a proposal must have at most 64 KiB")
+	}
+	if s.Operations.Named(v.Spec().Name) == nil { // nobody could accept it
+		return fmt.Errorf("admin: proposals cannot name %q", v.Spec().Name)
 	}
 	thing, err := s.thing(ctx, v, reflect.ValueOf(in).Elem())
 	if err != nil {

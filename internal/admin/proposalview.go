@@ -14,7 +14,7 @@ func (s *Service) viewProposal(ctx context.Context, names *Names, p storage.Prop
 	if err != nil {
 		return Proposal{}, err
 	}
-	shown, err := withoutSecrets(named(p.Operation), input)
+	shown, err := withoutSecrets(s.Operations.Named(p.Operation), input)
 	return Proposal{
 		ID: p.ID, Operation: p.Operation, Input: shown, About: s.about(ctx, names, p.Operation, input),
 		By: viewParty(ctx, names, p.By), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
@@ -33,7 +33,7 @@ func viewParty(ctx context.Context, names *Names, p storage.Party) Party {
 // about returns the object in the path of an operation, by name and ID. An account that is gone or
 // was replaced is shown as the input named it.
 func (s *Service) about(ctx context.Context, names *Names, operation string, input []byte) string {
-	v := named(operation)
+	v := s.Operations.Named(operation)
 	var members map[string]any
 	if v == nil || json.Unmarshal(input, &members) != nil {
 		return ""

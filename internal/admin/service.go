@@ -54,6 +54,8 @@ type Service struct {
 	Clients func() ([]storage.Client, error)
 	// Own holds the resources of the server itself, which appear in no list.
 	Own []storage.Resource
+	// Operations lists the operations that proposals can name: [All].
+	Operations Operations
 	// Two lists the operations that need two administrators. Ring returns the keys that encrypt
 	// their inputs while they wait.
 	Two  []string

@@ -15,9 +15,9 @@ import (
 
 // shows returns the operation that shows the object of a change: a GET at its path, or at the
 // nearest path above it with a parameter. It may be nil.
-func shows(v Verb) Verb {
+func (o Operations) shows(v Verb) Verb {
 	for path := v.Spec().Path; strings.Contains(path, "{"); path = path[:strings.LastIndex(path, "/")] {
-		for _, other := range all {
+		for _, other := range o {
 			if s := other.Spec(); !s.Changes() && s.Path == path {
 				return other
 			}
@@ -28,8 +28,8 @@ func shows(v Verb) Verb {
 
 // Shown returns the operation that shows the object of a change, with a pointer to its input. The
 // input has the path parameters of the change. It returns nil if the object cannot be shown.
-func Shown(v Verb, in reflect.Value) (show Verb, about any) {
-	if show = shows(v); show == nil {
+func (o Operations) Shown(v Verb, in reflect.Value) (show Verb, about any) {
+	if show = o.shows(v); show == nil {
 		return nil, nil
 	}
 	to := reflect.New(show.Input())
@@ -50,7 +50,7 @@ func Shown(v Verb, in reflect.Value) (show Verb, about any) {
 // thing returns a digest of the current state of the object of a change, without the time of its
 // last use. It returns "" if the object cannot be shown.
 func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, error) {
-	show, about := Shown(v, in)
+	show, about := s.Operations.Shown(v, in)
 	if show == nil {
 		return "", nil
 	}

@@ -16,8 +16,9 @@ import (
 // CheckTwo returns an error unless names is a valid list of operations that need two
 // administrators.
 func CheckTwo(names []string) error {
+	operations := All()
 	for _, name := range names {
-		switch v := named(name); {
+		switch v := operations.Named(name); {
 		case v == nil:
 			return fmt.Errorf("console.two_administrators: unknown operation %q; docs/roles.md lists them", name)
 		case !v.Spec().Changes(), v.Spec().Noun() == "proposal":

@@ -45,6 +45,7 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Version:       p.Version,
 		Replica:       p.replica,
 		Own:           OwnResources(p.Config.Config),
+		Operations:    admin.All(),
 		Two:           p.Config.Console.TwoAdministrators,
 		Ring:          func() (*secrets.Ring, error) { return secrets.NewRing(p.Keys...) },
 		FreshFor:      time.Duration(p.Config.Console.Fresh),

@@ -49,7 +49,7 @@ func conditionsOf(r *http.Request) conditions { return conditions{r.Header.Get("
 // precondition compares If-Match with the current state of the object in the path of a change (RFC
 // 9110 §13.1.1).
 func (o operation) precondition(ctx context.Context, by caller, c conditions, in reflect.Value) *problem {
-	thing, about := admin.Shown(o.verb, in.Elem())
+	thing, about := admin.All().Shown(o.verb, in.Elem())
 	if thing == nil {
 		return invalid("this operation is about no thing that has an ETag: leave If-Match out")
 	}
