@@ -103,7 +103,7 @@ func (c *callers) authenticate(r *http.Request, p *passage) *refusal {
 		return refused
 	}
 	own := *principal // the validator may share its Principal
-	p.caller.again, p.caller.at = c.validateAgain(p.presented), p.at
+	p.caller.validator, p.caller.sent, p.caller.at = c.validator, p.presented, p.at
 	token.Attach(&own, &p.caller)
 	if token.KeepProof(&own, nil); c.proofs {
 		token.KeepProof(&own, &p.proof)
@@ -164,14 +164,6 @@ func (c *callers) checkClaims(p *Principal, at *address) error {
 	return nil
 }
 
-// validateAgain returns a function that validates a credential again.
-func (c *callers) validateAgain(sent Credential) func(context.Context) (*Principal, error) {
-	return func(ctx context.Context) (*Principal, error) {
-		p, err := c.validator.Validate(ctx, sent)
-		return p, logged.Redact(err, sent.Token)
-	}
-}
-
 // same returns nil if the token still belongs to the same caller. Scopes and times may differ,
 // because an introspecting server may have changed them.
 func (c *callers) same(p, now *Principal, at *address) error {
@@ -202,18 +194,25 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 		return nil, err
 	}
 	own := *p // the validator may share its Principal
-	token.Attach(&own, &caller{again: g.callers.validateAgain(c), at: g.own})
+	token.Attach(&own, &caller{validator: g.callers.validator, sent: c, at: g.own})
 	return &own, nil
 }
 
 // caller is the guard's record of the request of a Principal.
 type caller struct {
-	again    func(context.Context) (*Principal, error) // validates the token again
-	at       *address                                  // where the request arrived
-	openedBy string                                    // see Event
-	traced   *traced                                   // of the request's calls; nil without a Tracer
-	reported atomic.Bool                               // whether the handler reports the request's calls
-	cleared  *cleared                                  // the approved call, or nil
+	validator Validator
+	sent      Credential
+	at        *address    // where the request arrived
+	openedBy  string      // see Event
+	traced    *traced     // of the request's calls; nil without a Tracer
+	reported  atomic.Bool // whether the handler reports the request's calls
+	cleared   *cleared    // the approved call, or nil
+}
+
+// again validates the token again.
+func (c *caller) again(ctx context.Context) (*Principal, error) {
+	p, err := c.validator.Validate(ctx, c.sent)
+	return p, logged.Redact(err, c.sent.Token)
 }
 
 // Within returns ctx with the call of the request in it.

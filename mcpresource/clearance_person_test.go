@@ -133,11 +133,11 @@ func TestPersonalClearanceOfAdapters(t *testing.T) {
 		t.Errorf("a cleared call: got %d %s", w.Code, w.Body)
 	}
 	// Recheck uses the token's current claims.
-	token.Attach(p, &caller{at: r.own, again: func(context.Context) (*Principal, error) {
+	token.Attach(p, &caller{at: r.own, validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
 		now := *p
 		now.Claims = json.RawMessage(`{"approve_tools":["other"]}`)
 		return &now, nil
-	}})
+	})})
 	if err := r.Recheck(ctx, op); err != nil {
 		t.Errorf("a tool that needs no approval any more: %v", err)
 	}

@@ -31,7 +31,6 @@ type Guard struct {
 	challenges  challenges
 	refused     refusalLog
 	passed      *bounded.Map[string, struct{}] // tokens and grants let through
-	judgings    judgings                       // of the tokens of running requests
 }
 
 // New returns a guard. It returns an error if c is invalid.

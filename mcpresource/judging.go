@@ -10,40 +10,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
-// judgings validates the tokens of running requests periodically. All share one timer: most
-// requests end before it fires, and a timer for each would cost more than its place in the queue.
-// The zero value is ready to use.
-type judgings struct {
-	mu          sync.Mutex // guards the fields below and the queue's elements
-	first, last *judging   // ordered by due time
-	armed       bool       // whether the timer is set
-}
-
-// judging is the token of a running request together with the request's context.
+// judging is the context of a running request with a token. It validates the token again every
+// judgeAgain, until it is stopped, the token is invalid, or the request must end. An outage does not
+// end the request: the next request reports it. During the overtime the token is still validated,
+// if the validator can.
+//
+// It is a context itself because context.WithDeadlineCause would cost each request nine
+// allocations, and most requests end before the first validation.
 type judging struct {
-	context.Context // which end cancels
+	context.Context // canceled by end
 	principal       *Principal
-	again           func(context.Context) (*Principal, error) // validates the token again
+	caller          *caller
 	end             context.CancelCauseFunc
 	expires         time.Time     // of the token
 	overtime        time.Duration // how much longer the request may run
 	cause           error         // of the cancellation at that time
+	leave           func()        // stops watching the status list
 
-	expiry     *time.Timer // ends the request at last(); nil for most requests, which end long before
-	due        time.Time
-	prev, next *judging
-	waits      bool // is in the queue
-	over       bool // the request has ended
-}
-
-// add validates a token every five seconds until it is removed, becomes invalid, or expires after
-// left. The request ends with the token or after its overtime. During the overtime the token is
-// still validated, if the validator can. An outage does not end the request: the next request
-// reports it.
-func (s *judgings) add(j *judging, left time.Duration) *judging {
-	j.expires = time.Now().Add(left)
-	s.enqueue(j)
-	return j
+	mu    sync.Mutex  // guards the fields below
+	timer *time.Timer // of the next validation, or of the end
+	over  bool        // the request has ended
 }
 
 // last returns the time when the request ends.
@@ -66,14 +52,6 @@ func (j *judging) Err() error {
 	return err
 }
 
-// endInTime sets a timer for the end of the request. Most requests end before their first
-// validation and need no timer. mu is held.
-func (j *judging) endInTime(now time.Time) {
-	if j.expiry == nil {
-		j.expiry = time.AfterFunc(j.last().Sub(now), func() { j.end(j.cause) })
-	}
-}
-
 // judged returns the time until which validating the token is useful.
 func (j *judging) judged() time.Time {
 	if !token.SeesRevocation(j.principal) {
@@ -82,94 +60,49 @@ func (j *judging) judged() time.Time {
 	return j.last()
 }
 
-// enqueue appends a token to the queue, unless its request has ended or validation would no longer
-// apply at its turn.
-func (s *judgings) enqueue(j *judging) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j.over {
-		return
-	}
+// wait sets the timer of the next validation, or of the end if validating would then be useless.
+func (j *judging) wait() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	now := time.Now()
-	if j.due = now.Add(judgeAgain); !j.judged().After(j.due) {
-		j.endInTime(now)
-		return
-	}
-	j.waits, j.prev = true, s.last
-	if s.last == nil {
-		s.first = j
-	} else {
-		s.last.next = j
-	}
-	s.last = j
-	if !s.armed {
-		s.armed = true
-		time.AfterFunc(judgeAgain, s.judge)
+	switch {
+	case j.over:
+	case j.judged().After(now.Add(judgeAgain)):
+		j.timer = time.AfterFunc(judgeAgain, j.judge)
+	default:
+		j.timer = time.AfterFunc(j.last().Sub(now), j.expire)
 	}
 }
 
-// remove stops the validation of a token whose request has ended.
-func (s *judgings) remove(j *judging) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// stop stops the timer, because the request has ended.
+func (j *judging) stop() {
+	j.leave()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.over = true
-	if j.expiry != nil {
-		j.expiry.Stop()
-	}
-	s.dequeue(j)
+	j.timer.Stop()
 }
 
-// dequeue removes a token from the queue. mu is held.
-func (s *judgings) dequeue(j *judging) {
-	if !j.waits {
-		return
-	}
-	if j.prev == nil {
-		s.first = j.next
-	} else {
-		j.prev.next = j.next
-	}
-	if j.next == nil {
-		s.last = j.prev
-	} else {
-		j.next.prev = j.prev
-	}
-	j.prev, j.next, j.waits = nil, nil, false
-}
-
-// judge validates the tokens that are due, each in its own goroutine because a validator may send a
-// request.
-func (s *judgings) judge() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	for s.first != nil && !s.first.due.After(now) {
-		j := s.first
-		s.dequeue(j)
-		j.endInTime(now) // however long the validation takes
-		go s.judgeOne(j)
-	}
-	if s.armed = s.first != nil; s.armed {
-		time.AfterFunc(s.first.due.Sub(now), s.judge)
-	}
-}
-
-func (s *judgings) judgeOne(j *judging) {
+// judge validates the token. The request ends in time, however long that takes.
+func (j *judging) judge() {
+	defer time.AfterFunc(time.Until(j.last()), j.expire).Stop()
 	if err := j.verdict(); err != nil && !token.Outage(err) {
 		j.end(err)
 		return
 	}
 	if j.Err() == nil {
-		s.enqueue(j)
+		j.wait()
 	}
 }
+
+func (j *judging) expire() { j.end(j.cause) }
 
 // verdict returns the reason to end the request, or nil. Another clock may see the token as expired
 // just before its end. From then on, only a revocation ends a request that may outlive its token.
 func (j *judging) verdict() error {
 	outlives := func() bool { return j.overtime > 0 && time.Until(j.expires) < judgeAgain }
 	if !outlives() {
-		if err := token.Still(j, j.principal, j.again); err == nil || !outlives() {
+		if err := token.Still(j, j.principal, j.caller.again); err == nil || !outlives() {
 			return err
 		}
 	}
@@ -184,27 +117,20 @@ func (j *judging) verdict() error {
 // could name an entry that is never revoked.
 const judgeAgain = 5 * time.Second
 
-// lifetime returns the context of a request. A stream ends when its token expires or is revoked. A
-// call ends when its token is revoked. When the token expires, the call may already have had
-// effects, so it can continue for Limits.Overtime.
-func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
-	if p.principal == nil {
-		return g.timed(ctx, p)
-	}
-	j := &judging{Context: ctx, principal: p.principal, again: p.caller.again, end: end, cause: errExpired}
+// judging returns the context of a request with a token. A stream ends when its token expires or is
+// revoked. A call ends when its token is revoked. When the token expires, the call may already have
+// had effects, so it can continue for Limits.Overtime.
+func (g *Guard) judging(ctx context.Context, end context.CancelCauseFunc, p *passage) *judging {
+	j := &judging{Context: ctx, principal: p.principal, caller: &p.caller, end: end, cause: errExpired}
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
 	if !p.listens && g.c.Limits.Overtime > 0 {
 		left -= g.c.ClockSkew // introspecting servers may allow no skew
 		j.overtime, j.cause = token.Overtime(p.principal, g.c.Limits.Overtime), errTimeout
 	}
-	judged := g.judgings.add(j, left)
-	ctx, untime := g.timed(judged, p)
-	leave := token.WatchStatus(p.principal, end)
-	return ctx, func() {
-		g.judgings.remove(judged)
-		leave()
-		untime()
-	}
+	j.expires = time.Now().Add(left)
+	j.wait()
+	j.leave = token.WatchStatus(p.principal, end)
+	return j
 }
 
 var (

@@ -110,8 +110,13 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	ctx, end := context.WithCancelCause(NewContext(ctx, token.WithCredential(p.principal, p.presented)))
 	defer end(nil)
 	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
-	ctx, done := g.lifetime(ctx, end, p)
+	ctx, done := g.timed(ctx, p)
 	defer done()
+	if p.principal != nil {
+		j := g.judging(ctx, end, p)
+		defer j.stop()
+		ctx = j
+	}
 	if p.listens {
 		defer stopping.OnBegin(ctx, func() { end(stopping.Err) })()
 	}
