@@ -66,7 +66,7 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		return
 	}
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
-	e.Took, e.Reference = e.Time.Sub(p.began), p.reference
+	e.Took = e.Time.Sub(p.began)
 	if e.Principal = p.principal; e.Principal != nil {
 		e.OpenedBy = p.caller.openedBy
 	}
@@ -168,9 +168,10 @@ func TakeCalls(ctx context.Context) {
 	}
 }
 
-// called reports the calls of a message. Messages that it implies are not reported.
-func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int, err error) {
-	defer p.caller.traced.end(outcome, status) // after the handler's own reports
+// called reports the calls of a message with the outcome in e. Messages that it implies are not
+// reported.
+func (g *Guard) called(r *http.Request, p *passage, e CallEvent) {
+	defer p.caller.traced.end(e.Outcome, e.Status) // after the handler's own reports
 	if g.c.Calls == nil || p.caller.reported.Load() {
 		return
 	}
@@ -178,12 +179,10 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 		if m.Method == "" || m.Implied {
 			continue
 		}
-		g.Report(r.Context(), CallEvent{
-			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name,
-			Arguments: m.Arguments,
-			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Reference: p.reference,
-			Clearance: p.clearance, Err: err,
-		})
+		e.Time, e.Duration = p.began, g.c.Now().Sub(p.began)
+		e.Principal, e.RemoteAddr, e.Clearance = p.principal, r.RemoteAddr, p.clearance
+		e.Method, e.Name, e.Arguments = m.Method, m.Name, m.Arguments
+		g.Report(r.Context(), e)
 	}
 }
 

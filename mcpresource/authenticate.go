@@ -35,16 +35,11 @@ type identity struct {
 	who       string        // cached principal.Person
 	caller    caller        // attached to the principal
 	proof     token.Reading // cached authentication claims, if a rule needs them
-	bound     bool          // the token was refused because it is bound, or because it is not
-	nonce     string        // for the next proof
 	unknown   *refusal      // of a caller without a token, whose operation may be public
 }
 
 func (c *callers) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
-	p.unknown = c.authenticate(r, p)
-	if p.nonce != "" {
-		w.Header().Set("DPoP-Nonce", p.nonce)
-	}
+	p.unknown = c.authenticate(w, r, p)
 	if p.unknown != nil && !c.mayBePublic(r, p.unknown) {
 		return c.load.strangers(r, p, p.unknown)
 	}
@@ -61,7 +56,7 @@ func (c *callers) mayBePublic(r *http.Request, refused *refusal) bool {
 
 // authenticate verifies the caller (OAuth 2.1 §5.1). It ignores tokens outside the header (RS-25,
 // RS-26).
-func (c *callers) authenticate(r *http.Request, p *passage) *refusal {
+func (c *callers) authenticate(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	values := r.Header["Authorization"]
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
 		return &refusal{
@@ -99,7 +94,7 @@ func (c *callers) authenticate(r *http.Request, p *passage) *refusal {
 		return c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid for this server.", err)
 	}
-	if refused := c.bindings.confirm(r, p, principal); refused != nil {
+	if refused := c.bindings.confirm(w, p.presented, p.at, principal.Thumbprint); refused != nil {
 		return refused
 	}
 	own := *principal // the validator may share its Principal

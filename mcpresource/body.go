@@ -51,6 +51,7 @@ type received struct {
 	envelope message.Envelope
 	body     []byte
 	name     string // the header Mcp-Name as sent, if it was decoded
+	listens  bool   // the request opens a lasting stream
 	held     int64  // bytes of the body that count
 }
 
@@ -72,6 +73,7 @@ func (b *bodies) check(w http.ResponseWriter, r *http.Request, p *passage) *refu
 func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	if r.Method != http.MethodPost {
 		discardBody(r)
+		p.listens = r.Method == http.MethodGet
 		return repeated(r, p)
 	}
 	if !isPlainText(r.Header) {
@@ -113,6 +115,7 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) *refus
 			text: "The request body is malformed or ambiguous.", err: rules.Ambiguous(err),
 		}
 	}
+	p.listens = p.envelope.Streams()
 	if refused := repeated(r, p); refused != nil {
 		return refused
 	}

@@ -60,25 +60,21 @@ func newBindings(c *Config, challenges challenges) (*bindings, error) {
 }
 
 // confirm checks that the client may use its token. A bound token requires a proof with its key,
-// and an unbound token must have none (RFC 9449 §7, RS-207).
-func (b *bindings) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
-	by := strings.EqualFold(p.presented.Scheme, "DPoP")
+// and an unbound token must have none (RFC 9449 §7, RS-207). It sends the next nonce.
+func (b *bindings) confirm(w http.ResponseWriter, sent Credential, at *address, thumbprint string) *refusal {
+	by := strings.EqualFold(sent.Scheme, "DPoP")
 	switch {
-	case principal.Thumbprint == "" && !by && !b.Required:
+	case thumbprint == "" && !by && !b.Required:
 		return nil
-	case principal.Thumbprint == "":
-		p.bound = true
-		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
-			"The access token is not bound to a key.", nil)
+	case thumbprint == "":
+		return b.misbound("The access token is not bound to a key.")
 	case !by: // RFC 9449 §7.2
-		p.bound = true
-		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
-			"The access token is bound to a key and needs a proof.", nil)
+		return b.misbound("The access token is bound to a key and needs a proof.")
 	}
 	if b.nonces != nil {
-		p.nonce = b.nonces.At(b.now())
+		w.Header().Set(dpop.NonceHeader, b.nonces.At(b.now()))
 	}
-	err := b.prove(r, p, principal.Thumbprint)
+	err := b.prove(sent, at, thumbprint)
 	switch {
 	case errors.Is(err, dpop.ErrNonce):
 		return b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
@@ -95,13 +91,21 @@ func (b *bindings) confirm(r *http.Request, p *passage, principal *Principal) *r
 	return nil
 }
 
+// misbound refuses a token because it is bound to a key, or because it is not.
+func (b *bindings) misbound(text string) *refusal {
+	refused := b.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken, text, nil)
+	refused.binding = true
+	return refused
+}
+
 // prove checks the proof of a request (RFC 9449 §4.3, RS-205), cheapest checks first. It records
 // the proof as used only after all other checks have passed.
-func (b *bindings) prove(r *http.Request, p *passage, thumbprint string) error {
+func (b *bindings) prove(sent Credential, at *address, thumbprint string) error {
+	r := sent.Request
 	proof, err := dpop.Check(r.Header.Values(dpop.Header), dpop.Request{
 		Method:   r.Method,
-		IsTarget: func(uri string) bool { return p.at.isTarget(r, uri) },
-		Token:    p.presented.Token,
+		IsTarget: func(uri string) bool { return at.isTarget(r, uri) },
+		Token:    sent.Token,
 		Key:      thumbprint,
 		Nonces:   b.nonces,
 		Now:      b.now(),
@@ -131,7 +135,8 @@ func (a *address) isTarget(r *http.Request, uri string) bool {
 
 // headers returns the values of WWW-Authenticate, one for each accepted scheme, the scheme of
 // the request first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
-func (b *bindings) headers(c oauth.BearerChallenge, p *passage) []string {
+func (b *bindings) headers(refused *refusal, p *passage) []string {
+	c := *refused.challenge
 	c.ResourceMetadata = p.at.metadata // RS-16
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")
 	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
@@ -139,7 +144,7 @@ func (b *bindings) headers(c oauth.BearerChallenge, p *passage) []string {
 	if !b.Required && !proof {
 		out = append(out, c.String())
 	}
-	if !b.offered && !used && !p.bound {
+	if !b.offered && !used && !refused.binding {
 		return out
 	}
 	if !used && !b.Required {

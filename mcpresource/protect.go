@@ -47,10 +47,8 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 
 // passage collects the results of the steps of a request. Each step writes its own part.
 type passage struct {
-	began     time.Time
-	at        *address
-	reference string // reference of a refusal, see Decisions
-	listens   bool   // the request opens a lasting stream
+	began time.Time
+	at    *address
 	identity
 	received
 	place
@@ -109,7 +107,6 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	}
 	ctx, end := context.WithCancelCause(NewContext(ctx, token.WithCredential(p.principal, p.presented)))
 	defer end(nil)
-	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
 	ctx, done := g.timed(ctx, p)
 	defer done()
 	if p.principal != nil {

@@ -28,6 +28,8 @@ type refusal struct {
 	result    map[string]any // instead of an error
 	retry     time.Duration
 	allow     string // RFC 9110 §15.5.6
+	binding   bool   // the reason is that the token is bound to a key, or that it is not
+	reference string // see Decisions
 	err       error  // for the log
 }
 
@@ -99,11 +101,11 @@ func (f *refusal) body() rpcError {
 // status.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	refused.err = logged.Redact(refused.err, p.presented.Token)
-	p.reference = g.refer(r, p, refused)
-	e := Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err}
+	refused.reference = g.refer(r, p, refused)
+	e := Event{Outcome: refused.outcome, Status: refused.status, Reference: refused.reference, Err: refused.err}
 	g.record(r, p, e)
 	g.logRefusal(r, p, e, refused.text)
-	g.called(r, p, refused.outcome, refused.status, refused.err)
+	g.called(r, p, CallEvent{Outcome: e.Outcome, Status: e.Status, Reference: e.Reference, Err: e.Err})
 	g.write(w, r, p, refused)
 }
 
@@ -111,18 +113,18 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refuse
 	h := w.Header()
 	body := refused.body()
 	body.Error.Data = maps.Clone(refused.data)
-	if p.reference != "" { // OB-02
-		h.Set(headerReference, p.reference)
-		body.Error.Message = refused.text + " Reference: " + p.reference + "."
-		body.Error.Data = with(body.Error.Data, "reference", p.reference)
+	if reference := refused.reference; reference != "" { // OB-02
+		h.Set(headerReference, reference)
+		body.Error.Message = refused.text + " Reference: " + reference + "."
+		body.Error.Data = with(body.Error.Data, "reference", reference)
 	}
 	if refused.status == http.StatusForbidden {
-		if denial := g.Denial(refused.outcome, p.reference); denial != nil {
+		if denial := g.Denial(refused.outcome, refused.reference); denial != nil {
 			body.Error.Data = with(body.Error.Data, "authorization", denial)
 		}
 	}
 	if refused.challenge != nil {
-		h["Www-Authenticate"] = g.bindings.headers(*refused.challenge, p)
+		h["Www-Authenticate"] = g.bindings.headers(refused, p)
 		if g.bindings.nonces != nil { // so that the next request is the last
 			h.Set(dpop.NonceHeader, g.bindings.nonces.At(g.c.Now()))
 		}
@@ -184,8 +186,8 @@ func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
 		slog.String("http_method", logged.Cut(r.Method, 32)), slog.String("remote", logged.Host(r.RemoteAddr)),
 		slog.String("reason", logged.Cut(text, maxLine)),
 	}
-	if p.reference != "" {
-		attrs = append(attrs, slog.String("request_id", p.reference))
+	if e.Reference != "" {
+		attrs = append(attrs, slog.String("request_id", e.Reference))
 	}
 	if n := g.refused.omitted.Swap(0); n > 0 {
 		attrs = append(attrs, slog.Int64("omitted", n))

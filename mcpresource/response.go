@@ -177,7 +177,7 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	case status >= http.StatusBadRequest:
 		outcome = OutcomeError
 	}
-	g.called(r, p, outcome, status, nil)
+	g.called(r, p, CallEvent{Outcome: outcome, Status: status})
 }
 
 // interrupted returns the refusal for a request whose context has ended, or nil.
