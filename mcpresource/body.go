@@ -52,7 +52,6 @@ type received struct {
 	body     []byte
 	name     string // the header Mcp-Name as sent, if it was decoded
 	listens  bool   // the request opens a lasting stream
-	held     int64  // bytes of the body that count
 }
 
 // bodies is the step that reads the message of a request.
@@ -63,81 +62,105 @@ type bodies struct {
 }
 
 func (b *bodies) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
-	refused := b.read(w, r, p)
+	var refused *refusal
+	p.received, refused = b.receive(w, r, p)
 	if refused != nil && p.unknown != nil {
 		return b.load.strangers(r, p, p.unknown) // an unknown caller learns nothing about the body
 	}
 	return refused
 }
 
-func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+// receive reads and checks the message of a request. With a refusal it returns the parts it read.
+func (b *bodies) receive(w http.ResponseWriter, r *http.Request, p *passage) (m received, refused *refusal) {
 	if r.Method != http.MethodPost {
 		discardBody(r)
-		p.listens = r.Method == http.MethodGet
-		return repeated(r, p)
+		m.listens = r.Method == http.MethodGet
+		return m, repeated(r, nil)
 	}
+	if m.body, refused = b.read(w, r, p); refused != nil {
+		return m, refused
+	}
+	if m.envelope, refused = parse(m.body); refused != nil {
+		return m, refused
+	}
+	m.listens = m.envelope.Streams()
+	if refused = repeated(r, m.envelope.ID); refused != nil {
+		return m, refused
+	}
+	if refused = misspelled(m.envelope); refused != nil {
+		return m, refused
+	}
+	if m.name, refused = decodeName(r, m.envelope.ID); refused != nil {
+		return m, refused
+	}
+	return m, compare(r, m.envelope)
+}
+
+// read reads a body within the limits of size, time and memory.
+func (b *bodies) read(w http.ResponseWriter, r *http.Request, p *passage) ([]byte, *refusal) {
 	if !isPlainText(r.Header) {
-		return &refusal{
+		return nil, &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusUnsupportedMediaType, code: mcp.CodeInvalidRequest,
 			text: "The request body has to be UTF-8, without Content-Encoding.",
 		}
 	}
 	body, err := io.ReadAll(counted{http.MaxBytesReader(w, r.Body, b.most), b.memory, p})
 	if refused := p.crowded(err); refused != nil {
-		return refused
+		return nil, refused
 	}
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:
-		return &refusal{
+		return nil, &refusal{
 			outcome: OutcomeTooLarge, status: http.StatusRequestEntityTooLarge, text: "The request body is too large.",
 		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &refusal{
+		return nil, &refusal{
 			outcome: OutcomeTooSlow, status: http.StatusRequestTimeout, text: "The request body took too long.",
 		}
 	case err != nil:
-		return &refusal{
+		return nil, &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse,
 			text: "The request body could not be read.",
 		}
 	}
-	p.body = body
-	p.envelope, err = message.Parse(body)
+	return body, nil
+}
+
+func parse(body []byte) (message.Envelope, *refusal) {
+	e, err := message.Parse(body)
 	switch {
 	case errors.Is(err, message.ErrEmptyBatch):
-		return &refusal{
+		return e, &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidRequest,
 			text: "A batch must have at least one message.", err: rules.Ambiguous(err),
 		}
 	case err != nil:
-		return &refusal{
+		return e, &refusal{
 			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeParse,
 			text: "The request body is malformed or ambiguous.", err: rules.Ambiguous(err),
 		}
 	}
-	p.listens = p.envelope.Streams()
-	if refused := repeated(r, p); refused != nil {
-		return refused
-	}
-	for _, m := range p.envelope.Messages {
+	return e, nil
+}
+
+// misspelled refuses methods and resource URIs that servers could read in two ways.
+func misspelled(e message.Envelope) *refusal {
+	for _, m := range e.Messages {
 		if mcp.Mistaken(m.Method) {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeMethodNotFound,
-				id: p.envelope.ID, text: "There is no such method: names of methods have one spelling.",
+				id: e.ID, text: "There is no such method: names of methods have one spelling.",
 				err: rules.Ambiguous(errMethod),
 			}
 		}
 		if err := rules.CheckURI(rules.OperationOf(m)); err != nil {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams,
-				id: p.envelope.ID, text: "The resource URI is not in its canonical form.", err: err,
+				id: e.ID, text: "The resource URI is not in its canonical form.", err: err,
 			}
 		}
 	}
-	if refused := decodeName(r, p); refused != nil {
-		return refused
-	}
-	return compare(r, p)
+	return nil
 }
 
 // counted is a request body whose bytes count once they have arrived. A size that is announced but
@@ -169,4 +192,12 @@ func (p *passage) crowded(err error) *refusal {
 		}
 	}
 	return nil
+}
+
+// release gives the memory of a request's body back.
+func (b *bodies) release(p *passage) {
+	if p.held > 0 {
+		limits.Give(b.memory, p.person(), p.held)
+		p.held = 0
+	}
 }

@@ -25,6 +25,7 @@ type Guard struct {
 	callers     *callers
 	bindings    *bindings
 	load        *load
+	bodies      *bodies
 	permissions *permissions
 	sessions    *sessions
 	approvals   *approvals
@@ -85,6 +86,7 @@ func New(c Config) (*Guard, error) {
 func (g *Guard) arrange() {
 	c := &g.c
 	g.load = &load{limits: c.Limits, refusals: limits.NewBuckets(c.Now)}
+	g.bodies = &bodies{most: c.MaxBodyBytes, memory: c.Bodies, load: g.load}
 	g.sessions = newSessions(c)
 	g.permissions = &permissions{
 		challenges: g.challenges, policy: c.Policy, now: c.Now, load: g.load,
@@ -107,7 +109,7 @@ func (g *Guard) arrange() {
 		g.callers,
 		g.load,
 		methods{},
-		&bodies{most: c.MaxBodyBytes, memory: c.Bodies, load: g.load},
+		g.bodies,
 		g.permissions,
 		rates{c.Limiter},
 		objects{c.Check},

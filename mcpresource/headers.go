@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -13,13 +14,13 @@ import (
 // compare checks the headers that mirror the body against it in every revision, because proxies and
 // logs use them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). A missing
 // header is for the server to refuse, which knows whether its revision has it.
-func compare(r *http.Request, p *passage) *refusal {
-	for _, m := range p.envelope.Messages {
+func compare(r *http.Request, e message.Envelope) *refusal {
+	for _, m := range e.Messages {
 		if m.Implied {
 			continue
 		}
 		if !mirrors(r.Header, mcp.HeaderMethod, m.Method) {
-			refused := p.mismatch(mcp.HeaderMethod)
+			refused := mismatch(mcp.HeaderMethod, e.ID)
 			if m.Method == "" { // a response has none to mirror
 				refused.code = mcp.CodeInvalidRequest
 			}
@@ -27,10 +28,10 @@ func compare(r *http.Request, p *passage) *refusal {
 		}
 		named := m.Method == "tools/call" || m.Method == "prompts/get" || message.IsResource(m.Method)
 		if named && !mirrors(r.Header, mcp.HeaderName, m.Name) {
-			return p.mismatch(mcp.HeaderName)
+			return mismatch(mcp.HeaderName, e.ID)
 		}
 		if m.Task != "" && !mirrors(r.Header, mcp.HeaderName, m.Task) { // SEP-2663, RS-187
-			return p.mismatch(mcp.HeaderName)
+			return mismatch(mcp.HeaderName, e.ID)
 		}
 	}
 	return nil
@@ -44,9 +45,9 @@ func mirrors(h http.Header, name, value string) bool {
 }
 
 // mismatch returns a refusal with the id of the request (RS-155).
-func (p *passage) mismatch(header string) *refusal {
+func mismatch(header string, id json.RawMessage) *refusal {
 	return &refusal{
-		outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
+		outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: id,
 		text: "The header " + header + " does not match the body.",
 	}
 }
@@ -68,12 +69,12 @@ var singleHeaders = []string{
 
 // repeated refuses a second value of such a header. It runs after the body is read, because the
 // answer contains the id of the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
-func repeated(r *http.Request, p *passage) *refusal {
+func repeated(r *http.Request, id json.RawMessage) *refusal {
 	for _, h := range singleHeaders {
 		if len(r.Header[h]) > 1 {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch,
-				id: p.envelope.ID, text: "The header " + h + " is repeated.",
+				id: id, text: "The header " + h + " is repeated.",
 			}
 		}
 	}
@@ -86,25 +87,24 @@ const (
 )
 
 // decodeName decodes a Base64 Mcp-Name, which MCP servers must do and not every library does (MCP
-// 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. Invalid Base64 is refused
-// (RS-150).
-func decodeName(r *http.Request, p *passage) *refusal {
+// 2026-07-28, Streamable HTTP, RS-149). It returns the encoded name, or "" if the name is plain. The
+// markers are case-sensitive. Invalid Base64 is refused (RS-150).
+func decodeName(r *http.Request, id json.RawMessage) (sent string, refused *refusal) {
 	v := strings.TrimSpace(first(r.Header, mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)
 	if ok {
 		encoded, ok = strings.CutSuffix(encoded, base64Suffix)
 	}
 	if !ok {
-		return nil
+		return "", nil
 	}
 	name, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || !utf8.Valid(name) || strings.ContainsAny(string(name), "\r\n\x00") {
-		return &refusal{
-			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
+		return "", &refusal{
+			outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: id,
 			text: "The header Mcp-Name is not valid Base64.",
 		}
 	}
-	p.name = v
 	r.Header.Set(mcp.HeaderName, string(name))
-	return nil
+	return v, nil
 }

@@ -20,8 +20,8 @@ type load struct {
 
 func (l *load) check(_ http.ResponseWriter, _ *http.Request, p *passage) *refusal { return l.begin(p) }
 
-// end stops counting a request.
-func (l *load) end(p *passage) {
+// release stops counting a request.
+func (l *load) release(p *passage) {
 	if p.underway != "" {
 		l.underway.Add(p.underway, -1)
 		p.underway = ""

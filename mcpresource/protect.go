@@ -9,7 +9,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
-	"github.com/mcp-authd/mcp-authd/mcpresource/internal/limits"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/token"
 )
 
@@ -53,7 +52,14 @@ type passage struct {
 	received
 	place
 	demanded
-	underway string // Person whose running requests include this one
+	taken
+}
+
+// taken lists the resources that a request has taken, until release.
+type taken struct {
+	underway string // the person whose running requests include this one
+	held     int64  // bytes of the body that count
+	reserved string // the person with a reserved session
 }
 
 // judge runs the steps of a request. They run in this order, each with the status for a request
@@ -231,11 +237,8 @@ func (g *Guard) release(p *passage) {
 		return
 	}
 	g.sessions.release(p)
-	if p.held > 0 {
-		limits.Give(g.c.Bodies, p.person(), p.held)
-		p.held = 0
-	}
-	g.load.end(p)
+	g.bodies.release(p)
+	g.load.release(p)
 }
 
 // stackRoom is the stack size that a request needs from here: for the guard, a reverse proxy, and

@@ -37,9 +37,8 @@ type sessions struct {
 
 // place is the session of a request.
 type place struct {
-	session  string
-	owner    Binding // of the session
-	reserved string  // the person with a reserved session
+	session string
+	owner   Binding // of the session
 }
 
 func newSessions(c *Config) *sessions {
