@@ -28,8 +28,16 @@ type permissions struct {
 	load       *load
 }
 
+// demanded lists the requirements that the operations of a request have together.
+type demanded struct {
+	need           oauth.Scopes
+	authentication Authentication
+	demand         *demand // nil if no call needs approval
+}
+
 func (s *permissions) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
-	if refused := s.authorize(r, p, p.unknown); refused != nil {
+	var refused *refusal
+	if p.demanded, refused = s.authorize(r, p); refused != nil {
 		return s.load.strangers(r, p, refused)
 	}
 	return nil
@@ -37,10 +45,9 @@ func (s *permissions) check(_ http.ResponseWriter, r *http.Request, p *passage) 
 
 // authorize checks every operation of the message against the policy. One challenge names all their
 // scopes, so that one step-up is enough.
-func (s *permissions) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
-	need := oauth.Scopes(s.base)
+func (s *permissions) authorize(r *http.Request, p *passage) (all demanded, refused *refusal) {
+	all.need = s.base
 	var lacking *ScopeError
-	var proof Authentication
 	messages := p.envelope.Messages
 	if len(messages) == 0 {
 		messages = []message.Message{{}} // a GET or DELETE needs what every operation needs
@@ -48,33 +55,37 @@ func (s *permissions) authorize(r *http.Request, p *passage, anonymous *refusal)
 	for _, m := range messages {
 		want := s.require(p.principal, rules.OperationOf(m)) // only the body counts, never headers: RS-158
 		switch {
-		case want.Deny && anonymous == nil:
+		case want.Deny && p.unknown == nil:
 			lacking = deniedBy(want)
 			continue
 		case rules.IsOpen(want):
 			continue
-		case anonymous != nil:
-			return anonymous
+		case p.unknown != nil:
+			return all, p.unknown
 		}
-		if !need.Has(want.Scopes...) {
-			need = need.Union(want.Scopes)
+		if !all.need.Has(want.Scopes...) {
+			all.need = all.need.Union(want.Scopes)
 		}
 		if err := direct(p.principal, want); err != nil {
-			return p.forbidden(err) // no scope would help
+			return all, p.forbidden(err) // no scope would help
 		}
 		if scope := s.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
 		}
-		proof = rules.BothProofs(proof, want.Authentication)
+		all.authentication = rules.BothProofs(all.authentication, want.Authentication)
 		if rules.DemandsApproval(want.Clearance) {
-			p.needs(rules.OperationOf(m), want.Clearance)
+			all.demand = all.demand.and(rules.OperationOf(m), want.Clearance, p.envelope.ID)
 		}
 	}
-	p.need = need
-	switch {
-	case lacking == nil:
-		return s.insufficient(r, p, need, proof)
-	case lacking.Denied:
+	if lacking != nil {
+		return all, s.refuseScope(r, p, all.need, lacking)
+	}
+	return all, s.insufficient(r, p, all)
+}
+
+// refuseScope refuses a token that lacks scopes, or an operation that is denied.
+func (s *permissions) refuseScope(r *http.Request, p *passage, need oauth.Scopes, lacking *ScopeError) *refusal {
+	if lacking.Denied {
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
 			text: rules.DenialText(lacking), err: lacking,
@@ -304,7 +315,8 @@ func proves(p *Principal, need Authentication, now time.Time) bool {
 
 // insufficient refuses a token whose user must authenticate again or with more factors (RFC 9470
 // §3). It returns nil if the token satisfies need.
-func (s *permissions) insufficient(r *http.Request, p *passage, scopes oauth.Scopes, need Authentication) *refusal {
+func (s *permissions) insufficient(r *http.Request, p *passage, all demanded) *refusal {
+	need := all.authentication
 	err := s.proven(p.principal, need)
 	switch {
 	case err == nil:
@@ -318,6 +330,6 @@ func (s *permissions) insufficient(r *http.Request, p *passage, scopes oauth.Sco
 	refused := s.challenged(OutcomeInsufficientAuthentication, http.StatusUnauthorized,
 		oauth.InsufficientAuthentication, "This operation needs a stronger or more recent sign-in.", err)
 	refused.challenge.ACRValues, refused.challenge.MaxAge = need.ACR, need.MaxAge
-	refused.challenge.Scope, refused.id = s.stepUp(r, scopes, p.principal.Scopes), p.envelope.ID
+	refused.challenge.Scope, refused.id = s.stepUp(r, all.need, p.principal.Scopes), p.envelope.ID
 	return refused
 }

@@ -64,23 +64,17 @@ type demand struct {
 	alone bool // the only message, and a request with an id
 }
 
-func (p *passage) needs(op Operation, need Clearance) {
-	if p.demand != nil { // the second one of a batch
-		p.demand.alone = false
-		return
+// and returns the demand of a message with a further call. d is nil for the first one.
+func (d *demand) and(op Operation, need Clearance, id json.RawMessage) *demand {
+	if d != nil { // the second one of a batch
+		d.alone = false
+		return d
 	}
 	if string(op.Arguments) == "null" {
 		op.Arguments = nil
 	}
-	id := string(p.envelope.ID)
-	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // some servers treat null as a notification
-}
-
-// demanded is the approval that a request needs.
-type demanded struct {
-	need      oauth.Scopes // scopes of the call
-	demand    *demand      // nil if no call needs approval
-	clearance string       // ID of the requested or used approval
+	alone := len(id) > 0 && string(id) != "null" // some servers treat null as a notification
+	return &demand{op: op, need: need, alone: alone}
 }
 
 // approvals is the step that gets the approval that a call needs.
@@ -97,22 +91,33 @@ type approvals struct {
 // allowed are shown for approval, and only a call that proceeds uses an approval up.
 func (a *approvals) check(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	d := p.demand
-	switch {
-	case d == nil:
+	if d == nil {
 		return nil
+	}
+	id, refused := a.approval(w, r, p)
+	if p.clearance = id; refused == nil {
+		p.caller.cleared = &cleared{id: id, tool: d.op.Name, digest: Digest(d.op.Arguments)}
+	}
+	return refused
+}
+
+// approval gets the approval of a call. It returns its id, also with a refusal once a user was asked.
+func (a *approvals) approval(w http.ResponseWriter, r *http.Request, p *passage) (id string, refused *refusal) {
+	d := p.demand
+	switch {
 	case d.op.Method != "tools/call":
-		return p.forbidden(&ClearanceError{d.need})
+		return "", p.forbidden(&ClearanceError{d.need})
 	case !d.alone: // one response cannot refuse two calls
-		return p.uncleared("A call that a person has to approve must be a request of its own, with an id, and not part of a batch.")
+		return "", p.uncleared("A call that a person has to approve must be a request of its own, with an id, and not part of a batch.")
 	case a.by == nil:
-		return p.unchecked(errors.New("the policy demands clearance, and there is no Config.Clearances"))
+		return "", p.unchecked(errors.New("the policy demands clearance, and there is no Config.Clearances"))
 	}
 	said, refused := p.takeAnswer(r)
 	if refused != nil {
-		return refused
+		return "", refused
 	}
 	if said == "decline" || said == "cancel" {
-		return p.uncleared("This call was not approved: the link was declined.")
+		return "", p.uncleared("This call was not approved: the link was declined.")
 	}
 	c, err := a.askClearance(r.Context(), p)
 	waits := func() bool { return err == nil && !c.Cleared && !c.Refused }
@@ -121,17 +126,15 @@ func (a *approvals) check(w http.ResponseWriter, r *http.Request, p *passage) *r
 		liftBodyDeadline(w) // otherwise the deadline would end the request
 		c, err = a.awaitClearance(r.Context(), p, c)
 	}
-	p.clearance = c.ID
 	switch {
 	case err != nil:
-		return a.cannotAsk(p, err)
+		return c.ID, a.cannotAsk(p, err)
 	case c.Refused:
-		return p.uncleared("This call was denied by the person who was asked.")
+		return c.ID, p.uncleared("This call was denied by the person who was asked.")
 	case !c.Cleared:
-		return a.sendToPage(r, p, c, waited)
+		return c.ID, a.sendToPage(r, p, c, waited)
 	}
-	p.caller.cleared = &cleared{id: c.ID, tool: d.op.Name, digest: Digest(d.op.Arguments)}
-	return nil
+	return c.ID, nil
 }
 
 func (a *approvals) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {

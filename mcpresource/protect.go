@@ -52,6 +52,7 @@ type passage struct {
 	received
 	place
 	demanded
+	clearance string // ID of the requested or used approval
 	taken
 }
 
