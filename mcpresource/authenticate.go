@@ -30,10 +30,9 @@ type callers struct {
 
 // identity contains the results of the step callers.
 type identity struct {
-	presented Credential    // the credential that was validated
 	principal *Principal    // nil for a public method
 	who       string        // cached principal.Person
-	caller    caller        // attached to the principal
+	caller    caller        // attached to the principal; set if a credential was sent
 	proof     token.Reading // cached authentication claims, if a rule needs them
 	unknown   *refusal      // of a caller without a token, whose operation may be public
 }
@@ -54,18 +53,40 @@ func (c *callers) mayBePublic(r *http.Request, refused *refusal) bool {
 		(!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
-// authenticate verifies the caller (OAuth 2.1 §5.1). It ignores tokens outside the header (RS-25,
-// RS-26).
+// authenticate verifies the caller (OAuth 2.1 §5.1).
 func (c *callers) authenticate(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
+	sent, refused := c.credential(r)
+	if refused != nil {
+		return refused
+	}
+	p.caller.validator, p.caller.sent, p.caller.at = c.validator, sent, p.at
+	principal, refused := c.validate(r.Context(), sent, p.at)
+	if refused != nil {
+		return refused
+	}
+	if refused := c.bindings.confirm(w, sent, p.at, principal.Thumbprint); refused != nil {
+		return refused
+	}
+	own := *principal // the validator may share its Principal
+	token.Attach(&own, &p.caller)
+	if token.KeepProof(&own, nil); c.proofs {
+		token.KeepProof(&own, &p.proof)
+	}
+	p.principal, p.who = &own, own.Person()
+	return nil
+}
+
+// credential reads the Authorization header. It ignores tokens elsewhere (RS-25, RS-26).
+func (c *callers) credential(r *http.Request) (Credential, *refusal) {
 	values := r.Header["Authorization"]
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
-		return &refusal{
+		return Credential{}, &refusal{
 			outcome: OutcomeMisconfigured, status: http.StatusInternalServerError,
 			text: "The server is not set up right.", err: errTwoGuards,
 		}
 	}
 	if len(values) == 0 { // RS-14, without an error in the challenge: RS-18
-		return &refusal{
+		return Credential{}, &refusal{
 			outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.",
 			challenge: &oauth.BearerChallenge{Scope: c.first}, err: errNoHeader,
 		}
@@ -74,37 +95,31 @@ func (c *callers) authenticate(w http.ResponseWriter, r *http.Request, p *passag
 	sent = strings.TrimSpace(sent)
 	known := strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") // RS-24
 	if len(values) > 1 || sent == "" || !known || isSeveral(sent) {
-		return c.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
+		return Credential{}, c.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
 			oauth.InvalidRequest,
 			"The Authorization header is malformed.", malformed(values, scheme, sent))
 	}
-	p.presented = Credential{Scheme: scheme, Token: sent, Request: r}
-	principal, err := c.validator.Validate(r.Context(), p.presented)
+	return Credential{Scheme: scheme, Token: sent, Request: r}, nil
+}
+
+// validate returns the caller with a valid token for this address.
+func (c *callers) validate(ctx context.Context, sent Credential, at *address) (*Principal, *refusal) {
+	p, err := c.validator.Validate(ctx, sent)
 	switch {
-	case (err != nil || principal == nil) && token.Outage(err):
-		return &refusal{
+	case (err != nil || p == nil) && token.Outage(err):
+		return nil, &refusal{
 			outcome: OutcomeUnavailable, status: http.StatusServiceUnavailable,
 			text: "The access token cannot be checked now.", retry: time.Second, err: err,
 		}
 	case err != nil:
-		return c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+		return nil, c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 	}
-	if err := c.checkClaims(principal, p.at); err != nil {
-		return c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
+	if err := c.checkClaims(p, at); err != nil {
+		return nil, c.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid for this server.", err)
 	}
-	if refused := c.bindings.confirm(w, p.presented, p.at, principal.Thumbprint); refused != nil {
-		return refused
-	}
-	own := *principal // the validator may share its Principal
-	p.caller.validator, p.caller.sent, p.caller.at = c.validator, p.presented, p.at
-	token.Attach(&own, &p.caller)
-	if token.KeepProof(&own, nil); c.proofs {
-		token.KeepProof(&own, &p.proof)
-	}
-	p.principal, p.who = &own, own.Person()
-	return nil
+	return p, nil
 }
 
 // malformed describes the error in an Authorization header without quoting it: any part may be a

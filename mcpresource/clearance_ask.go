@@ -139,7 +139,7 @@ func (a *approvals) approval(w http.ResponseWriter, r *http.Request, p *passage)
 
 func (a *approvals) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {
 	d := p.demand
-	c, err := a.by.Clear(NewContext(ctx, p.principal), p.presented.Token, oauth.ClearanceDemand{
+	c, err := a.by.Clear(NewContext(ctx, p.principal), p.caller.sent.Token, oauth.ClearanceDemand{
 		Resource: p.at.resource, Tool: d.op.Name, Arguments: d.op.Arguments,
 		By: d.need.By, Approvers: d.need.Approvers,
 		ACR: d.need.Authentication.ACR, MaxAge: d.need.Authentication.MaxAge,

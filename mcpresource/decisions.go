@@ -54,7 +54,7 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	if c := refused.challenge; c != nil {
 		d.Error, d.Scope = c.Error, c.Scope.String()
 	}
-	if d.Scheme = p.presented.Scheme; d.Scheme == "" && r.Header.Get("Authorization") != "" {
+	if d.Scheme = p.caller.sent.Scheme; d.Scheme == "" && r.Header.Get("Authorization") != "" {
 		d.Scheme = "malformed"
 	}
 	return g.named(r, d)

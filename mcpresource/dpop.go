@@ -138,7 +138,7 @@ func (a *address) isTarget(r *http.Request, uri string) bool {
 func (b *bindings) headers(refused *refusal, p *passage) []string {
 	c := *refused.challenge
 	c.ResourceMetadata = p.at.metadata // RS-16
-	used := strings.EqualFold(p.presented.Scheme, "DPoP")
+	used := strings.EqualFold(p.caller.sent.Scheme, "DPoP")
 	proof := c.Error == oauth.InvalidDPoPProof || c.Error == oauth.UseDPoPNonce
 	var out []string
 	if !b.Required && !proof {

@@ -112,7 +112,7 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	if p.principal == nil { // NewContext does this for a caller
 		ctx = p.caller.Within(ctx)
 	}
-	ctx, end := context.WithCancelCause(NewContext(ctx, token.WithCredential(p.principal, p.presented)))
+	ctx, end := context.WithCancelCause(NewContext(ctx, token.WithCredential(p.principal, p.caller.sent)))
 	defer end(nil)
 	ctx, done := g.timed(ctx, p)
 	defer done()

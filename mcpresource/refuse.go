@@ -100,7 +100,7 @@ func (f *refusal) body() rpcError {
 // refuse records a refusal and writes it. The body contains no more information than header and
 // status.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
-	refused.err = logged.Redact(refused.err, p.presented.Token)
+	refused.err = logged.Redact(refused.err, p.caller.sent.Token)
 	refused.reference = g.refer(r, p, refused)
 	e := Event{Outcome: refused.outcome, Status: refused.status, Reference: refused.reference, Err: refused.err}
 	g.record(r, p, e)

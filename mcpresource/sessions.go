@@ -52,12 +52,20 @@ func newSessions(c *Config) *sessions {
 // check refuses another user's session as if it did not exist (MCP Security Best Practices,
 // "Session Hijacking"). It runs last: the token, not the session, identifies the caller (RS-113).
 func (s *sessions) check(_ http.ResponseWriter, r *http.Request, p *passage) *refusal {
-	ctx := r.Context()
-	switch {
-	case p.session == "":
-		return s.mayOpen(ctx, p)
-	case len(p.session) > maxSessionID:
-		return p.notFound()
+	if p.session == "" {
+		return s.mayOpen(r.Context(), p)
+	}
+	owner, refused := s.find(r.Context(), p)
+	if refused == nil {
+		p.belongs(owner)
+	}
+	return refused
+}
+
+// find returns the binding of the caller's session.
+func (s *sessions) find(ctx context.Context, p *passage) (Binding, *refusal) {
+	if len(p.session) > maxSessionID {
+		return Binding{}, p.notFound()
 	}
 	owner, known, err := s.bound.Owner(ctx, p.session)
 	if err == nil && !known {
@@ -68,12 +76,11 @@ func (s *sessions) check(_ http.ResponseWriter, r *http.Request, p *passage) *re
 	}
 	switch {
 	case err != nil:
-		return p.unchecked(err)
+		return Binding{}, p.unchecked(err)
 	case known && !s.owns(owner, p.principal):
-		return p.notFound()
+		return Binding{}, p.notFound()
 	}
-	p.belongs(owner)
-	return nil
+	return owner, nil
 }
 
 // owns reports whether a session belongs to the caller (SP-14).
@@ -117,9 +124,9 @@ func bindingOf(p *Principal) Binding { return Binding{Person: p.Person(), Client
 // claim binds a session without a known owner to the first caller with a token. That happens after
 // a restart or when a public method opened it. keep decides whether the claim stays, and the binder
 // which claim was first.
-func (s *sessions) claim(ctx context.Context, p *passage) *refusal {
+func (s *sessions) claim(ctx context.Context, p *passage) (Binding, *refusal) {
 	if refused := s.reserve(ctx, p, p.principal.Person(), s.bound, s.most); refused != nil {
-		return refused
+		return Binding{}, refused
 	}
 	b := bindingOf(p.principal)
 	b.Pending = true
@@ -127,12 +134,11 @@ func (s *sessions) claim(ctx context.Context, p *passage) *refusal {
 	s.settle(p)
 	switch {
 	case err != nil:
-		return p.unchecked(err)
+		return Binding{}, p.unchecked(err)
 	case !s.owns(owner, p.principal):
-		return p.notFound()
+		return Binding{}, p.notFound()
 	}
-	p.belongs(owner)
-	return nil
+	return owner, nil
 }
 
 // anonymous owns the sessions that no caller with a token has used. It differs from every Key.
