@@ -44,15 +44,16 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 	return true
 }
 
-// passage collects the results of the steps of a request. Each step writes its own part.
+// passage collects the results of the steps of a request. Each embedded part is the result of one
+// step, which stores it in its check.
 type passage struct {
-	began time.Time
-	at    *address
-	identity
-	received
-	place
-	demanded
-	clearance string // ID of the requested or used approval
+	began     time.Time
+	at        *address
+	identity         // from callers
+	received         // from bodies
+	demanded         // from permissions
+	place            // from sessions; session is set from the start
+	clearance string // from approvals: the ID of the requested or used approval
 	taken
 }
 
@@ -66,21 +67,21 @@ type taken struct {
 // judge runs the steps of a request. They run in this order, each with the status for a request
 // that fails it:
 //
-//	Host, Origin                                                   403
-//	a CORS preflight                                               204
-//	the Authorization header                                       401, 400
-//	the token, and whether it can be validated now                 401, 503
-//	issuer, audience and times                                     401
-//	the proof of a bound token                                     401
-//	the caller's number of running requests                        429
-//	the method                                                     405
-//	the body: size, time, memory of all bodies                     413, 408, 429, 503
-//	the envelope; headers that are repeated or differ from it      400
-//	the scopes of the operation, all of them named                 403
-//	the rate                                                       429
-//	Config.Check                                                   403, 503
-//	the owner of the session, the caller's number of sessions      404, 429
-//	the approval, if the call needs one                            200, 403, 401, 503
+//	sites        Host, Origin                                               403
+//	preflights   a CORS preflight                                           204
+//	callers      the Authorization header                                   401, 400
+//	             the token, and whether it can be validated now             401, 503
+//	             issuer, audience and times                                 401
+//	             the proof of a bound token                                 401
+//	load         the caller's number of running requests                    429
+//	methods      the method                                                 405
+//	bodies       the body: size, time, memory of all bodies                 413, 408, 429, 503
+//	             the envelope; headers that are repeated or differ from it  400
+//	permissions  the scopes of the operation, all of them named             403
+//	rates        the rate                                                   429
+//	objects      Config.Check                                               403, 503
+//	sessions     the owner of the session, the number of their sessions     404, 429
+//	approvals    the approval, if the call needs one                        200, 403, 401, 503
 //
 // A nil passage means that the request was already answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {

@@ -6,9 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,5 +188,31 @@ func TestTokenIsRedacted(t *testing.T) {
 		if e.Err != nil && strings.Contains(e.Err.Error(), secret) {
 			t.Errorf("the audit has %v", e.Err)
 		}
+	}
+}
+
+// TestOrderOfSteps: the comment of judge names the steps in the order in which they run.
+func TestOrderOfSteps(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "protect.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named, run []string
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Name.Name != "judge" {
+			continue
+		}
+		for line := range strings.Lines(f.Doc.Text()) {
+			if name, ok := strings.CutPrefix(line, "\t"); ok && name[0] != ' ' {
+				named = append(named, strings.Fields(name)[0])
+			}
+		}
+	}
+	for _, s := range newRig(t, nil).steps {
+		run = append(run, reflect.Indirect(reflect.ValueOf(s)).Type().Name())
+	}
+	if !slices.Equal(named, run) {
+		t.Errorf("the comment names %v, the steps are %v", named, run)
 	}
 }
