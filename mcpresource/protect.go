@@ -247,9 +247,10 @@ func (g *Guard) release(p *passage) {
 // the response's head, whose writing takes 3 KiB.
 const stackRoom = 10 << 10
 
-// growStack grows the stack once, here, where few frames must be copied. A connection starts with a
-// stack of 2 to 8 KiB. Otherwise the stack doubles two or three times on the way down, with more
-// frames to adjust each time. That took a seventh of the CPU time of a new stream.
+// growStack grows the stack once, here, where few frames must be copied. A new goroutine starts with
+// a stack of 2 to 8 KiB: one per connection, and in HTTP/2 one per request. Otherwise the stack
+// doubles two or three times on the way down, with more frames to adjust each time. That costs 1 to
+// 2 µs of the 13 µs that the guard and a small handler take.
 //
 // The room is never used, so it is never cleared: i is not negative.
 //
