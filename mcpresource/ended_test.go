@@ -158,6 +158,27 @@ func expireAsked(t *testing.T, lasts time.Duration) {
 	}
 }
 
+// TestEndedIsNotAsked: RS-98. The token of a request that has ended is not validated again.
+func TestEndedIsNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Now = time.Now })
+		alice := people(time.Now())["alice"]
+		asked := 0
+		r.callers.validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+			asked++
+			return alice, nil
+		})
+		for _, method := range []string{"GET", "DELETE"} {
+			if w := r.do(method, "/mcp", "", "Authorization", "Bearer alice"); w.Code != 200 {
+				t.Errorf("%s: got %d %s", method, w.Code, w.Body)
+			}
+		}
+		if wait.Advance(time.Minute); asked != 2 {
+			t.Errorf("asked %d times for two requests", asked)
+		}
+	})
+}
+
 // TestUnreadStreamEnds: RS-98. A stream ends with its token even if its client does not read and a
 // write would block forever.
 func TestUnreadStreamEnds(t *testing.T) {
