@@ -16,7 +16,6 @@ import (
 // response, and supports Flush and the like.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		growStack(len(r.Header))
 		deadline := setBodyDeadline(w, r)
 		pass, refused := g.judgeTraced(w, r) // each request by its own token: RS-38, SP-13
 		defer g.release(pass)
@@ -241,24 +240,4 @@ func (g *Guard) release(p *passage) {
 	g.sessions.release(p)
 	g.bodies.release(p)
 	g.load.release(p)
-}
-
-// stackRoom is the stack size that a request needs from here: for the guard, a reverse proxy, and
-// the response's head, whose writing takes 3 KiB.
-const stackRoom = 10 << 10
-
-// growStack grows the stack once, here, where few frames must be copied. A new goroutine starts with
-// a stack of 2 to 8 KiB: one per connection, and in HTTP/2 one per request. Otherwise the stack
-// doubles two or three times on the way down, with more frames to adjust each time. That costs 1 to
-// 2 µs of the 13 µs that the guard and a small handler take.
-//
-// The room is never used, so it is never cleared: i is not negative.
-//
-//go:noinline
-func growStack(i int) byte {
-	if i >= 0 {
-		return 0
-	}
-	var room [stackRoom]byte
-	return room[-i%stackRoom]
 }
