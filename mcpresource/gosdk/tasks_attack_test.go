@@ -207,6 +207,7 @@ func TestTasksWithoutTheirCaller(t *testing.T) {
 			}})
 			tr.life.Store(int64(30 * time.Second))
 			id := tr.start(t, "alice-mcp", "slow")
+			wait.Until(t, "the tool runs", func() bool { return tr.runs.Load() == 1 })
 			tr.life.Store(0)
 			if tt.fresh {
 				tr.about(t, "alice-mcp", "tasks/get", id, "")
