@@ -16,17 +16,18 @@ const (
 // Writable implements storage.Housekeeping. Once a verb has found a disk full, it writes as much as
 // a sign-in, until that succeeds.
 func (s *Store) Writable(ctx context.Context) error {
-	return s.Hooks.Run(ctx, "Writable", func(ctx context.Context) error {
-		value := make([]byte, probeBytes)
-		full := s.pool.noRoom.Load()
-		if full {
-			value = make([]byte, roomBytes)
-		}
-		rand.Read(value) // never fails; PostgreSQL cannot compress it
-		_, err := s.Remember(ctx, "probe", value)
-		if err == nil && full {
-			s.pool.noRoom.Store(false)
-		}
-		return err
+	value := make([]byte, probeBytes)
+	full := s.pool.noRoom.Load()
+	if full {
+		value = make([]byte, roomBytes)
+	}
+	rand.Read(value) // never fails; PostgreSQL cannot compress it
+	err := s.do(ctx, "Writable", func(ctx context.Context, q querier) error {
+		var before []byte
+		return one(ctx, q, []any{&before}, remember, "fact:probe", value)
 	})
+	if err == nil && full {
+		s.pool.noRoom.Store(false)
+	}
+	return err
 }

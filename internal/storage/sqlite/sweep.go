@@ -215,28 +215,31 @@ const signInBytes = 16 << 10
 // Writable implements storage.Housekeeping. SQLite does not write unchanged pages, so the value
 // differs each time.
 func (s *Store) Writable(ctx context.Context) error {
-	return s.Hooks.Run(ctx, "Writable", func(ctx context.Context) error {
-		value := make([]byte, signInBytes)
-		rand.Read(value) // never fails
-		_, err := s.Remember(ctx, "probe", value)
+	value := make([]byte, signInBytes)
+	rand.Read(value) // never fails
+	return s.write(ctx, "Writable", func(c *conn) error {
+		_, err := remember(c, "probe", value)
 		return err
 	})
 }
 
 // Remember implements storage.Housekeeping.
 func (s *Store) Remember(ctx context.Context, name string, value []byte) (before []byte, err error) {
-	err = s.write(ctx, "Remember", func(c *conn) error {
-		before = nil
-		err := ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name),
-			storage.ErrNotFound)
-		if err != nil || value == nil {
-			return err
-		}
-		_, err = c.exec(
-			"INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-			"fact:"+name, value,
-		)
+	err = s.write(ctx, "Remember", func(c *conn) (err error) {
+		before, err = remember(c, name, value)
 		return err
 	})
+	return before, err
+}
+
+func remember(c *conn, name string, value []byte) (before []byte, err error) {
+	err = ignore(c.one([]any{&before}, "SELECT value FROM settings WHERE name = ?", "fact:"+name), storage.ErrNotFound)
+	if err != nil || value == nil {
+		return before, err
+	}
+	_, err = c.exec(
+		"INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		"fact:"+name, value,
+	)
 	return before, err
 }
